@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from seeing_worlds import with_sight
 from small_worlds import (
     LATEST,
     NEVER,
@@ -116,7 +117,8 @@ class Recipe:
     """All that a random environment is made of.
 
     `compile`: None as usual, which in tests is no. `mail`: edges over which letters go, declared by the root. `clocks`:
-    may its schedules have clocks that are wrong? Its own has one, where none is given.
+    may its schedules have clocks that are wrong? Its own has one, where none is given. `sight`: who sees whom, a
+    name of `seeing_worlds.SIGHTS`; `visible`: is that shown?
     """
 
     root: Node
@@ -132,6 +134,8 @@ class Recipe:
     pad: bool = False
     mail: str | tuple[tuple[str, str], ...] = ()
     clocks: bool = False
+    sight: str = ""
+    visible: bool = False
 
     @property
     def ids(self) -> list[str]:
@@ -146,11 +150,11 @@ class Recipe:
         if self.clocks and schedule is None:
             schedule = ScheduleConfig(clock_offset=0.25)
         options |= {"schedule": schedule, "observability": self.observability, "compile": self.compile}
-        options |= {"report_interval": self.report_interval, "pad": self.pad}
+        options |= {"report_interval": self.report_interval, "pad": self.pad, "observe_visible": self.visible}
         top: Any = self._agent(self.root, ids)
         if self.mail:
             top.exchange += (Mail(self.mail),)
-        env: LawEnv = HOOKS[self.hooks](top, termination=limits, **options)
+        env: LawEnv = with_sight(HOOKS[self.hooks], self.sight)(top, termination=limits, **options)
         env.watch = watch
         return env
 
@@ -363,7 +367,8 @@ def batched(draw: st.DrawFn, *hooks: str) -> Recipe:
     """One for batches: its hooks are among these, and its talkers may talk."""
     recipe = draw(family())
     root = talking(recipe.root, draw(st.sampled_from(["", "ring", "star", "full"])))
-    return replace(recipe, root=root, hooks=draw(st.sampled_from(hooks)))
+    recipe = replace(recipe, root=root, hooks=draw(st.sampled_from(hooks)))
+    return recipe if recipe.hooks == "rules" else draw(seeing(recipe))  # each set of world rules is compiled anew
 
 
 @st.composite
@@ -373,7 +378,40 @@ def by_hand(draw: st.DrawFn, *hooks: str) -> Recipe:
     talking_root = talking(recipe.root, draw(st.sampled_from(["", "ring", "full"])))
     units = any(node.kind == "unit" for node in recipe.root.nodes())
     chosen = [name for name in hooks if units or not issubclass(HOOKS[name], TogetherEnv)]
-    return replace(recipe, root=talking_root, hooks=draw(st.sampled_from(chosen)), compile=False)
+    return draw(seeing(replace(recipe, root=talking_root, hooks=draw(st.sampled_from(chosen)), compile=False)))
+
+
+@st.composite
+def seeing(draw: st.DrawFn, recipe: Recipe, always: bool = False) -> Recipe:
+    """The same; in most not everyone is always in sight, and in every second of those it shows who is.
+
+    What is compiled has all classes of the family; else there are watchers and who is watched, or units alone.
+    """
+    kinds = ["rule", "two"] if recipe.compile else ["rule", "two", "method"]
+    sight = draw(st.sampled_from(kinds if always else ["", *kinds]))
+    if not sight:
+        return recipe
+    root = (
+        recipe.root if recipe.compile else with_units_alone(recipe.root) if sight == "method" else watched(recipe.root)
+    )
+    recipe = replace(recipe, root=root, sight=sight, visible=draw(st.booleans()))
+    return replace(recipe, observability=recipe.observability and draw(observabilities(recipe.ids)))
+
+
+WATCHED = Node("team", children=(Node("chooser"), Node("unit"), Node("unit", value=1.0)))
+
+
+def watched(root: Node) -> Node:
+    """The same tree, with some who watch and some who are watched where there are none."""
+    kinds = {node.kind for node in root.nodes()}
+    lacks = "unit" not in kinds or not kinds & {"chooser", "talker"}
+    return replace(root, children=(*root.children, WATCHED)) if lacks else root
+
+
+def with_units_alone(node: Node) -> Node:
+    """The same tree with units for all field agents."""
+    kind = node.kind if node.kind in ("zone", "team", "system") else "unit"
+    return replace(node, kind=kind, exchange="", when=False, children=tuple(map(with_units_alone, node.children)))
 
 
 def in_reverse(node: Node) -> Node:

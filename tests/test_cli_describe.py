@@ -180,7 +180,7 @@ def test_the_matrix_says_what_neighbours_tell():
         "battery_4.Charge.soc": "told into Heard.soc",
     }
     assert not any(sight.told for sight in matrix.row("critic"))
-    assert matrix.sees("battery_1", "battery_2.Charge.soc") is None, "to be told is not to see"
+    assert matrix.level_of("battery_1", "battery_2.Charge.soc") is None, "to be told is not to see"
 
 
 @pytest.mark.parametrize(("n", "edges"), [(4, "ring"), (3, "full"), (90, "ring")])

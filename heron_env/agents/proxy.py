@@ -61,7 +61,7 @@ class ProxyAgent:
         return Moment(self.seed, self.episode, to_ns(self.time, "time") // self.dt_ns)
 
     def keep(self, array: NDArray[np.float64], states: Mapping[str, State] | None = None) -> None:
-        """Use `array` (float64 `[layout.size]`) as the cache; `states` are windows on it, made anew if not given."""
+        """Use `array` (float64 `[layout.width]`) as the cache; `states` are windows on it, made anew if not given."""
         assert self._layout is not None, "serve() comes first"
         self.cache = array
         self.version[:] = 0
@@ -119,7 +119,8 @@ class ProxyAgent:
         self._state(agent_id, "get_global_states()")
         if self._layout is not None:
             view = self._views[agent_id]
-            return view.others(view.read(self.cache, self.moment))
+            received = view.receive(self.cache, self.moment)
+            return view.others(view.as_differences(received), view.unseen(received))
         level = self.agent_levels[agent_id]
         others = {**self.state_cache["agents"], GLOBAL: self.state_cache[GLOBAL]}
         visible = {i: state.observed_by(agent_id, level) for i, state in others.items() if i != agent_id}

@@ -7,7 +7,7 @@ environment's global features come last, as the row "global".
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from heron_env.core.feature import FeatureProvider, labelled
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.quantity import Quantity, clip, element_names
+from heron_env.core.sight import SightColumns
 from heron_env.seeding import h
 
 GLOBAL = "global"
@@ -29,13 +30,14 @@ RAISED = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The slice `[offset, offset + width)` of one owner: an agent, or "global"."""
+    """The slice `[offset, offset + width)` of one owner: an agent, or "global"; `sight`: columns of who sees it."""
 
     owner_id: str
     level: int
     state_type: str
     offset: int
     features: tuple[type[FeatureProvider], ...]
+    sight: range = range(0)
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
@@ -106,6 +108,7 @@ class Reported:
     """The columns of a row that may travel: bookkeeping (`observed=False`) and features not `reported` stay behind.
 
     `counts`: is there anything to see in the row, so that its age of information counts, and an empty report too?
+    `size`: how many columns it has. Behind them travels who sees the row: a measurement, and no payload.
     `where`: the columns as a slice if they are neighbours.
     """
 
@@ -115,11 +118,12 @@ class Reported:
         self._observed = [(feature, q) for _, feature, q in fields]
         self.counts = any(q.observed for _, _, q in row.columns())
         spans = [range(column, column + q.size) for column, _, q in fields]
-        self.columns = np.asarray([column for span in spans for column in span], dtype=np.int64)
+        self.columns = np.asarray([column for span in (*spans, row.sight) for column in span], dtype=np.int64)
+        self.size = len(self.columns) - len(row.sight)
         self.where = span_of(self.columns)
 
     def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
-        """The specification's dictionary of a report's values, float64 `[len(columns)]`."""
+        """The specification's dictionary of a report's values, float64 `[len(columns)]`; without who sees them."""
         features: dict[str, dict[str, Any]] = {}
         position = 0
         for feature, q in self._observed:
@@ -160,6 +164,7 @@ class Layout:
                 offsets[rank] = position
                 position += width
         self.size = position
+        self.sight: SightColumns | None = None
         self.rows = tuple(
             Row(owner_id, level, kind, offset, features)
             for (owner_id, level, kind, _, features), offset in zip(owners, offsets, strict=True)
@@ -175,12 +180,26 @@ class Layout:
         ]
         return cls([*owners, (GLOBAL, 0, "State", type(None), tuple(global_features))])
 
+    @property
+    def width(self) -> int:
+        """How many columns there are, those of the pairs that `see` among them."""
+        return self.size + (0 if self.sight is None else self.sight.size)
+
+    def see(self, observers: Sequence[int], targets: Sequence[int]) -> None:
+        """From now on there is a column for each pair of these ranks: does the first see the second?"""
+        self.sight = sight = SightColumns(tuple(observers), tuple(targets), self.size)
+        self.rows = tuple(
+            replace(row, sight=sight.of_target(rank)) if rank in sight.places[1] else row
+            for rank, row in enumerate(self.rows)
+        )
+
     def _describe_columns(self) -> None:
         self.low, self.high = np.full(self.size, -np.inf), np.full(self.size, np.inf)
         self.integer = np.zeros(self.size, dtype=bool)
         self.observed, self.foreknown = np.ones(self.size, dtype=bool), np.zeros(self.size, dtype=bool)
         self.noisy, self.relative = np.zeros(self.size, dtype=bool), np.zeros(self.size, dtype=bool)
         self.element = np.zeros(self.size, dtype=np.uint64)
+        self.default = np.zeros(self.size)
         self.names: list[str] = [""] * self.size
         self.units: list[str] = [""] * self.size
         self.categories: list[tuple[str, ...]] = [()] * self.size
@@ -195,6 +214,7 @@ class Layout:
                 self.foreknown[span], self.relative[span] = q.foreknown, q.relative and rank < len(self.rows) - 1
                 self.noisy[span] = q.noisy and q.kind in ("float", "int")
                 self.element[span] = np.arange(q.size)
+                self.default[span] = np.asarray(q.default, dtype=np.float64).reshape(-1)
                 self.units[span], self.categories[span] = [q.unit] * q.size, [q.categories] * q.size
                 self.names[span] = [f"{feature.feature_name}.{name}" for name in element_names(q)]
                 if q.per_step:

@@ -56,6 +56,7 @@ class RuleSpec:
 
     writes: tuple[Quantity, ...]
     single: bool
+    of: tuple[type, ...] = ()
 
 
 @overload
@@ -63,21 +64,22 @@ def rule(function: Fn, /) -> Fn: ...
 
 
 @overload
-def rule(*, writes: Any = ()) -> Callable[[Fn], Fn]: ...
+def rule(*, writes: Any = (), of: Any = ()) -> Callable[[Fn], Fn]: ...
 
 
-def rule(function: Any = None, /, *, writes: Any = (), **unknown: Any) -> Any:
+def rule(function: Any = None, /, *, writes: Any = (), of: Any = (), **unknown: Any) -> Any:
     """Mark a static method as a rule, which writes quantities of its own agent or returns a value.
 
     In compiled rules, integers have 64 bits and overflow without an error.
 
     Args:
         writes: the quantities that it writes, `Charge.soc` or a tuple; the method returns their new values.
+        of: for the hook `sees` alone: the class of agents that see each other, or (observers, targets).
 
     Returns:
         The method, or a decorator for it.
 
-    Raises RuleError if `writes` contains anything but quantities.
+    Raises RuleError if `writes` contains anything but quantities, or `of` anything but one class or two.
 
     >>> class Battery(FieldAgent):  # doctest: +SKIP
     ...     features, action = (Charge,), Continuous(-1.0, 1.0)
@@ -99,8 +101,12 @@ def rule(function: Any = None, /, *, writes: Any = (), **unknown: Any) -> Any:
         if targets.count(target) > 1:
             raise RuleError(f"rule(writes={writes!r}): {target!r} occurs twice; write each quantity once")
 
+    classes = tuple(of) if isinstance(of, list | tuple) else (of,)
+    if len(classes) > 2 or not all(isinstance(cls, type) for cls in classes):
+        raise RuleError(f"rule(of={of!r}): write the class of agents that see each other, or (observers, targets)")
+
     def mark(fn: Fn) -> Fn:
-        fn.__heron_rule__ = RuleSpec(targets, not several)  # type: ignore[attr-defined]
+        fn.__heron_rule__ = RuleSpec(targets, not several, classes)  # type: ignore[attr-defined]
         return fn
 
     return mark(function) if function is not None else mark

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.layout import Cohort, Layout
-from heron_env.errors import UnknownFeature, did_you_mean
+from heron_env.errors import RuleError, UnknownFeature, did_you_mean
 from heron_env.seeding import key, uniforms
 
 
@@ -66,8 +66,13 @@ class World:
     """
 
     lanes: int = 0
+    _reads: bool = False
 
-    def __init__(self, layout: Layout, array: NDArray[np.float64]) -> None:
+    def __init__(self, layout: Layout, array: NDArray[np.float64], *, reads: bool = False) -> None:
+        """`reads`: it may only be read, and who draws or writes is refused with RuleError, or numpy's ValueError."""
+        if reads:
+            self._reads, array = True, array.view()
+            array.flags.writeable = False
         self._array = array
         self.seed = 0
         self.episode = 0
@@ -104,6 +109,8 @@ class World:
 
     def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> NDArray[np.float64]:
         """Uniforms in [0, 1), float64 `[*shape]`, keyed by (seed, episode, step, name): the same wherever asked."""
+        if self._reads:
+            raise RuleError(f"world.draw({name!r}): it draws, where it may only read; draw in begin or finish")
         return drawn(self.seed, self.episode, self.step, name, shape)
 
     def put(self, columns: NDArray[np.int64], values: NDArray[np.float64]) -> None:

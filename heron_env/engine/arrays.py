@@ -24,7 +24,7 @@ class Arrays(NamedTuple):
     """What changes, a row for each lane; agents by position (breadth first), action elements by rank."""
 
     truth: Floats
-    """`[B, >= layout.size]`: the columns of the layout; behind them scratch."""
+    """`[B, >= layout.width]`: the columns of the layout, who sees whom (V11); behind them scratch."""
     actions: Floats
     """`[B, elements]`. In: what agents are given; never changed but by `restart`, which writes no-ops."""
     applied: Floats
@@ -118,6 +118,8 @@ FORMS: dict[str, tuple[str, int]] = {
     "possible": ("uint32", 1), "per_step": ("uint32", 1), "low": ("float64", 1), "high": ("float64", 1),
     "integer": ("uint32", 1), "coh": ("int64", 2),
     "columns": ("uint32", 1), "runs": ("uint32", 2), "watched": ("uint32", 1),
+    "asked": ("int64", 2), "asked_of": ("int64", 1),
+    "hidden": ("uint32", 2), "instead": ("float32", 1), "flags": ("uint32", 2),
     "relative": ("uint32", 2), "received": ("float64", 2), "received_final": ("float64", 2),
     "noise_at": ("uint32", 1), "noise_columns": ("uint32", 1), "noise_keys": ("uint64", 1),
     "noise_reach": ("float64", 1), "noise_low": ("float64", 1), "noise_high": ("float64", 1),
@@ -145,12 +147,12 @@ DISABLED, SAME_STEP, NEXT_STEP = range(3)
 PHASES = (
     "check", "decide", "affect", "clear", "before_physics", "physics", "close", "end", "finish", "deliver", "at_close",
     "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "publish_others", "add_noise",
-    "apply", "offer", "step", "tiles", "vector_affect", "vector_clear", "vector_physics", "vector_close",
-    "vector_finish",
+    "apply", "offer", "sight", "sight_of", "step", "tiles", "vector_affect", "vector_clear", "vector_physics",
+    "vector_close", "vector_finish",
 )  # fmt: skip
 (CHECK, DECIDE, AFFECT, CLEAR, BEFORE_PHYSICS, PHYSICS, CLOSE, END, FINISH, DELIVER, AT_CLOSE, KEEP_FINAL,
- ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN, PUBLISH, PUBLISH_OTHERS, ADD_NOISE, APPLY, OFFER, STEP, TILES,
- VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_PHYSICS, VECTOR_CLOSE, VECTOR_FINISH) = range(len(PHASES))  # fmt: skip
+ ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN, PUBLISH, PUBLISH_OTHERS, ADD_NOISE, APPLY, OFFER, SIGHT, SIGHT_OF, STEP,
+ TILES, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_PHYSICS, VECTOR_CLOSE, VECTOR_FINISH) = range(len(PHASES))  # fmt: skip
 """Places of the phases' addresses in `phases`, in the order of a step (step.py); some have none, and are followed."""
 PYTHON = len(PHASES)
 """Added to the place of what follows a phase in Python."""

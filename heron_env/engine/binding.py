@@ -41,8 +41,13 @@ FAILURES = (ArithmeticError, ValueError, IndexError, AssertionError, NameError)
 def require_rule_names(kind: type) -> None:
     """Raise RuleError if the agent class has a rule under a name that nothing ever calls, or one that is a method."""
     for name in RULE_NAMES:
-        if rule_spec(getattr(kind, name, None)) is not None:
+        if (spec := rule_spec(getattr(kind, name, None))) is not None:
             _require_static(kind, name)
+            if spec.of:
+                raise RuleError(
+                    f"{kind.__name__}.{name}: rule(of=...) is for an environment's hook sees(world, observer, target) "
+                    "alone; leave it out"
+                )
     for name in dir(kind):
         if name not in RULE_NAMES and rule_spec(getattr(kind, name, None)) is not None:
             raise RuleError(

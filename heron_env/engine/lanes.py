@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
-from math import inf
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from heron_env.engine.model import Model, Native, why_plain
 from heron_env.engine.phases import Phases, Program, addresses_of, shared_loops, step_loops, vector_phases
 from heron_env.engine.source import Source
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
+from heron_env.engine.trial import Trial
 from heron_env.errors import RuleError
 from heron_env.seeding import MASK
 
@@ -32,16 +31,13 @@ PARALLEL_FROM = 4096
 """Below this many agents in all lanes of a call threads cost more than they save."""
 PARTS = 4
 """Parts of the lanes for each thread."""
-TRIES = 4
-"""Calls in which both ways, with threads and without, take turns."""
-SETTLED = 252
-"""Calls after them that go the faster way, before both are tried again."""
 Mask = NDArray[np.uint8]
-ACTING, RESTARTING, MOVING = ("action_mask", "apply_action"), ("begin", "get_local_info"), ("advance",)
+ACTING, RESTARTING, MOVING = ("action_mask", "apply_action"), ("begin", "get_local_info", "sees"), ("advance",)
 CLOSING = ("compute_local_reward", "is_terminated", "is_truncated", "get_local_info", "finish")
 CALLED_BY = {
     "apply": ACTING, "begin_step": ACTING, "substep": MOVING, "go_on": MOVING, "close_step": CLOSING,
     "restart": RESTARTING, "inform": ("get_local_info",), "offer": ("action_mask",),
+    "sight": ("sees",), "sight_of": ("sees",), "show": ("sees",),
 }  # fmt: skip
 """The rules, of agents and of the world, that a phase calls; others may call any."""
 
@@ -119,9 +115,9 @@ class Lanes:
         """`cohorts`: the table of world rules; `module`: the phases of the rules."""
         tables, self.model = self._tables, model
         decisions = DecisionTables(model, self.position, self._slices)
-        observations = ObservationTables(model, model.layout.size + tables.scratch)
+        observations = ObservationTables(model, model.layout.width + tables.scratch)
         self.spans, self._floats = observations.spans, observations.floats
-        self._noisy, self._relative = observations.noisy, observations.relative
+        self._noisy, self._relative, self._hides = observations.noisy, observations.relative, observations.hides
         self._memory.complete(model, tables, decisions, observations, cohorts, self._final)
         self.arrays = self._memory.arrays
         self._errors = LaneErrors(model, self.position, self.rank_of)
@@ -135,7 +131,13 @@ class Lanes:
     def _run_with(self, module: Any) -> None:
         self._order = step_loops()
         self._phases = Phases(
-            module, shared_loops(), self.model, final=self._final, noisy=self._noisy, relative=self._relative
+            module,
+            shared_loops(),
+            self.model,
+            final=self._final,
+            noisy=self._noisy,
+            relative=self._relative,
+            hides=self._hides,
         )
 
     def follow(self, natives: Iterable[Native]) -> None:
@@ -222,6 +224,13 @@ class Lanes:
         finally:
             self._front = 1 - self._front
 
+    def look_around(self, lane: int, rank: int | None = None) -> None:
+        """Ask in one lane who sees this agent now, or all (V11), of the truth as it is; the answers stand behind it."""
+        if rank is None:
+            self._call(self._order.sight, lane, lane + 1)
+        else:
+            self._call(self._order.sight_of, lane, rank)
+
     def step(self) -> Published:
         """A control step in one call: check, decide, affect, substeps, close, restart where one ended, observe."""
         if self._ready is not True:
@@ -292,11 +301,14 @@ class Lanes:
 
     def apply(self, lane: int, rank: int) -> None:
         """One agent's apply_action, on what is in `actions`."""
-        loop, failures = self._order.apply, 0
+        self._call(self._order.apply, lane, self.position[rank])
+
+    def _call(self, loop: Callable[..., int], lane: int, more: int) -> None:
+        failures = 0
         if self._ready is None:
             self._find_phases()
         try:
-            failures = loop(self._memory.at[0], lane, self.position[rank])
+            failures = loop(self._memory.at[0], lane, more)
             if failures:
                 self._raise_errors()
         except BaseException as error:
@@ -425,23 +437,3 @@ class Lanes:
 def program_text(model: Model) -> str:
     """The generated source, without compiling anything: what allocates is not known yet."""
     return Program(model).text()
-
-
-class Trial:
-    """Tries both ways, then goes the faster one for a while: is a core free for a second thread? Only trying tells."""
-
-    def __init__(self) -> None:
-        self._calls, self._took = 0, [inf, inf]
-
-    def faster(self, *ways: Callable[[], int]) -> int:
-        """What one of two ways returns; both must return the same."""
-        turn = self._calls % (TRIES + SETTLED)
-        self._calls += 1
-        if turn >= TRIES:
-            return ways[self._took[1] < self._took[0]]()
-        if turn == 0:
-            self._took = [inf, inf]
-        way, start = turn % 2, perf_counter()
-        result = ways[way]()
-        self._took[way] = min(self._took[way], perf_counter() - start)
-        return result

@@ -139,6 +139,18 @@ def relate(D: Any, b: Any, received: Any, out: Any) -> None:
         out[b, k] = received[b, k]
     for k in range(len(relative)):
         out[b, relative[k, 0]] = received[b, relative[k, 0]] - received[b, relative[k, 1]]
+    hide(D, b, out)
+
+
+@inlined
+def hide(D: Any, b: Any, out: Any) -> None:
+    """V11: what an observer does not see shows its default; behind the ages, whom it sees. Last, when all is exact."""
+    t, hidden, instead, flags = table(D, "truth"), table(D, "hidden"), table(D, "instead"), table(D, "flags")
+    for k in range(len(hidden)):
+        if t[b, hidden[k, 1]] == 0.0:
+            out[b, hidden[k, 0]] = instead[k]
+    for k in range(len(flags)):
+        out[b, flags[k, 0]] = t[b, flags[k, 1]]
 
 
 # Phases, called from Python
@@ -289,10 +301,11 @@ def publish_others(D: Any, first: Any, last: Any) -> Any:
 
 @phase
 def add_noise_to_published(D: Any, first: Any, last: Any) -> Any:
-    """Noise on what `publish` handed out: compiled only where there is any."""
+    """Noise on what `publish` handed out, then what is hidden: compiled only where there is any."""
     out = table(D, "out_observations")
     for at in range(first, last):
         add_noise(D, np.uintp(at), out)
+        hide(D, np.uintp(at), out)
     return 0
 
 
@@ -304,6 +317,7 @@ def add_noise_to_final(D: Any, first: Any, last: Any) -> Any:
         b = np.uintp(at)
         if chosen[b] != 0 and ended[b] != 0:
             add_noise(D, b, out)
+            hide(D, b, out)
     return 0
 
 

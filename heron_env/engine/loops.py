@@ -15,6 +15,7 @@ from heron_env.engine.source import ARGUMENTS, KIND, MASK, OFFSET, Kind
 from heron_env.engine.tables import HELD
 
 CALL = ", ".join(ARGUMENTS)
+WORLD_CALL = "t, b, coh, g, dt, time, steps[b], seeds[b], episodes[b]"
 CALL_OF_MASK = CALL.replace("rewards", "allowed").replace("t, a,", "visible, a,", 1)
 TOP_DOWN, BOTTOM_UP = "range(len(seg))", "range(len(seg) - 1, -1, -1)"
 ARRAYS = {
@@ -22,7 +23,7 @@ ARRAYS = {
     "rewards": "rewards", "infos": "infos", "terminated": "terminated", "truncated": "truncated", "alive": "alive",
     "source": "source", "over": "over", "ended": "ended", "steps": "steps", "seeds": "seeds", "episodes": "episodes",
     "chosen": "chosen", "acting": "acting", "visible": "visible", "allowed": "allowed", "masked": "masked",
-    "training": "training",
+    "training": "training", "asked": "asked", "asked_of": "asked_of",
 }  # fmt: skip
 """Arrays by their names in the text; numbers follow."""
 NUMBERS = {"g": "globals", "dt_ns": "dt_ns", "dt_physics": "dt_physics", "begun": "begun"}
@@ -52,6 +53,13 @@ def loops_text(kinds: list[Kind], world: Mapping[str, bool]) -> str:
     if "training_rewards" in world:
         says, guard = "What trainers use instead of the rewards.", "if over[b] != 0 and ended[b] == 0:"
         parts.append(_phase("at_close", says, [FRESH, BOUNDARY, *TRAINING, NOTE], guard=guard))
+    if "sees" in world:
+        body = [BOUNDARY, f"world_sees({WORLD_CALL}, asked, 0, len(asked))"]
+        parts.append(_phase("sight", "Who sees whom now.", body, guard=""))
+        one = ["b = np.uintp(lane)", 'dt = number(D, "dt")', BOUNDARY]
+        one += [f"return world_sees({WORLD_CALL}, asked, asked_of[rank], asked_of[rank + 1])"]
+        says = '"""Who sees one agent now, in one lane."""'
+        parts.append(_function("phase", "sight_of(D, lane, rank)", [says, *_loads(one), *one]))
     if informs:
         parts.append(_phase("inform", "Infos from the truth as it is now.", [BOUNDARY, *_inform(kinds)], guard=""))
     return "\n\n\n".join(parts) + "\n"
@@ -136,7 +144,7 @@ def _inform(kinds: list[Kind]) -> Iterator[str]:
 def _world(name: str, world: Mapping[str, bool]) -> Iterator[str]:
     """Call a world rule of this lane, and bring the truth into its bounds."""
     if name in world:
-        yield f"found = world_{name}(t, b, coh, g, dt, time, steps[b], seeds[b], episodes[b])"
+        yield f"found = world_{name}({WORLD_CALL})"
         if not world[name]:
             yield "found = int(settle(D, b))"
         yield "if found != 0 and failed == 0:"
@@ -178,7 +186,7 @@ REWARD = [
     f"    failed = failure(i, {RULE_CODES['compute_local_reward']}, 1)",
 ]
 TRAINING = [
-    "earned = world_training_rewards(t, b, coh, g, dt, time, steps[b], seeds[b], episodes[b])",
+    f"earned = world_training_rewards({WORLD_CALL})",
     "if refused_vector(earned, training.shape[1]):",
     f"    failed = failure(0, {WORLD_CODES['training_rewards']}, 1)",
     "else:",

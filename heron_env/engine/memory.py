@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.sight import numbered
 from heron_env.engine.arrays import (
     FORMS,
     LANE_ARRAYS,
@@ -58,7 +59,7 @@ class Memory:
         floats, observers = observations.floats, len(model.observers)
         self.sets = _published(lanes, floats, observers, final), _published(lanes, floats, observers, final)
         self.fixed = _fixed(model, tables, decisions, cohorts)
-        self.fixed |= observations.arrays | observations.of_lanes(lanes, final)
+        self.fixed |= _asked(model) | observations.arrays | observations.of_lanes(lanes, final)
         self.phases = self.fixed["phases"] = np.zeros(len(PHASES), dtype=np.int64)
         self.redo = self.fixed["redo"] = np.zeros(lanes, dtype=np.uint8)
         self.moves, self.tile = _moves(self.arrays)
@@ -137,10 +138,10 @@ class Memory:
 
 def _arrays(lanes: int, tables: AgentTables, model: Model) -> Arrays:
     """Behind the truth: scratch, then what is always there, 0, and 1 where anybody's vector is padded."""
-    n, size = len(model.hierarchy), model.layout.size
+    n, size, width = len(model.hierarchy), model.layout.size, model.layout.width
     constants = (0.0, 1.0) if model.plan.padding.any else (0.0,)
     shapes = {
-        "truth": (lanes, size + tables.scratch + len(constants)), "initial": (size,),
+        "truth": (lanes, width + tables.scratch + len(constants)), "initial": (size,),
         "visible": (lanes, size if tables.choices else 0), "allowed": (lanes, tables.choices),
         "infos": (lanes, 0), "actions": (lanes, tables.elements), "applied": (lanes, tables.elements),
         "training": (lanes, len(model.possible)),
@@ -149,7 +150,7 @@ def _arrays(lanes: int, tables: AgentTables, model: Model) -> Arrays:
     for name in Arrays._fields:
         kind, axes = FORMS[name]
         made[name] = zeros(shapes.get(name, (lanes, n)[:axes]), getattr(np, kind), f"num_envs={lanes}")
-    made["truth"][:, size + tables.scratch :] = constants
+    made["truth"][:, width + tables.scratch :] = constants
     made["over"][:] = made["moving"][:] = 1
     made["episodes"][:] = np.iinfo(np.uint64).max  # the first restart makes it 0
     return Arrays(**made)
@@ -207,6 +208,16 @@ def _fixed(
         "watched": positions(model.observers), "per_step": layout.per_step.astype(np.uint32), "low": layout.low,
         "high": layout.high, "integer": np.flatnonzero(layout.integer).astype(np.uint32), "coh": cohorts,
     }  # fmt: skip
+
+
+def _asked(model: Model) -> dict[str, NDArray[Any]]:
+    """Pairs that the hook `sees` is asked about (V11), by the target's rank, and where each target's begin."""
+    sight, pairs = model.layout.sight, model.plan.asked
+    rows = [] if sight is None else numbered(sight, pairs)
+    return {
+        "asked": np.asarray(rows, dtype=np.int64).reshape(-1, 3),
+        "asked_of": np.searchsorted([target for _, target in pairs], np.arange(len(model.hierarchy) + 1)),
+    }
 
 
 def _numbers(model: Model, tables: AgentTables, decisions: DecisionTables) -> dict[str, float]:

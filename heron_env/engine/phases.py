@@ -148,14 +148,14 @@ class Phases:
     """
 
     def __init__(
-        self, module: Any, shared: ModuleType, model: Model, *, final: bool, noisy: bool, relative: bool
+        self, module: Any, shared: ModuleType, model: Model, *, final: bool, noisy: bool, relative: bool, hides: bool
     ) -> None:  # fmt: skip
         """`module`: what has the phases of the rules by name; `shared`: loop_kernels."""
         s, rules = shared, partial(getattr, module)
         noise, final_noise = (
             (s.relate_published, s.relate_final) if relative else (s.add_noise_to_published, s.add_noise_to_final)
         )
-        some = noisy or relative
+        some, asks = noisy or relative or hides, model.plan.asked
         loops = {
             "check": s.check, "decide": s.decide, "affect": rules("affect", None),
             "clear": s.clear if len(model.layout.per_step) else None, "physics": rules("substep", None),
@@ -164,6 +164,7 @@ class Phases:
             "add_noise_to_final": final_noise if some and final else None, "begin_episodes": s.begin_episodes,
             "begin": rules("begin", None), "publish": s.publish, "publish_others": s.publish_others,
             "add_noise": noise if some else None, "apply": rules("apply", None), "offer": rules("offer", None),
+            "sight": rules("sight", None) if asks else None, "sight_of": rules("sight_of", None) if asks else None,
             "step": step_loops().step,
         }  # fmt: skip
         self.loops = {name: loop for name, loop in loops.items() if loop is not None}

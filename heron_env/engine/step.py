@@ -35,6 +35,8 @@ from heron_env.engine.arrays import (
     PUBLISH_OTHERS,
     PYTHON,
     RULED,
+    SIGHT,
+    SIGHT_OF,
     STEP,
     TILES,
 )
@@ -127,6 +129,8 @@ def judge(D: Any, first: Any, last: Any, failed: Any) -> Any:
 @general
 def begin_anew(D: Any, first: Any, last: Any, failed: Any) -> Any:
     """An episode begins in the lanes that are `chosen`; what agents saw last is kept of those that have ended."""
+    if table(D, "phases")[KEEP_FINAL] != 0:
+        failed = visit(D, SIGHT, first, last, failed)
     failed = visit(D, KEEP_FINAL, first, last, failed)
     failed = visit(D, ADD_NOISE_TO_FINAL, first, last, failed)
     failed = visit(D, BEGIN_EPISODES, first, last, failed)
@@ -141,6 +145,7 @@ def begin_anew(D: Any, first: Any, last: Any, failed: Any) -> Any:
 def publish(D: Any, first: Any, last: Any, failed: Any, shown: Any) -> Any:
     """What agents see, with its noise, and the rewards and ends of those that decide; `shown`: tiles did most of it."""
     phases = table(D, "phases")
+    failed = visit(D, SIGHT, first, last, failed)
     run(D, phases[PUBLISH_OTHERS if shown != 0 else PUBLISH], first, last)
     failed = visit(D, ADD_NOISE, first, last, failed)
     failed += natively(D, PUBLISH, first, last)  # what follows sees the noise, too
@@ -244,6 +249,18 @@ def show(D: Any, first: Any, last: Any) -> Any:
 def apply(D: Any, lane: Any, position: Any) -> Any:
     """One agent's action, on what is in `actions`."""
     return visit(D, APPLY, lane, position, np.int64(0))
+
+
+@phase
+def sight(D: Any, first: Any, last: Any) -> Any:
+    """Who sees whom now (V11)."""
+    return visit(D, SIGHT, first, last, np.int64(0))
+
+
+@phase
+def sight_of(D: Any, lane: Any, rank: Any) -> Any:
+    """Who sees one agent now, in one lane."""
+    return visit(D, SIGHT_OF, lane, rank, np.int64(0))
 
 
 @phase

@@ -37,6 +37,7 @@ from heron_env.engine.source import (
     Source,
 )
 from heron_env.observability.noise import ColumnNoise, VisibleColumns
+from heron_env.observability.plan import ObservationPlan
 
 Places = NDArray[np.uint32]
 EXPLICIT, POLICY, COMMAND, NOOP, HELD = range(1, 6)
@@ -69,7 +70,7 @@ class AgentTables:
 
     position: of each rank; rank_of: of each position. tab: uint32 `[n, columns]`. seg: uint32 `[segments, 3]`, kind,
     first and one past the last position of neighbours in one depth, of one kind. gather: uint32, of scattered children.
-    global_offset: first column of the global features. scratch: columns that the truth needs behind `layout.size`.
+    global_offset: first column of the global features. scratch: columns that the truth needs behind `layout.width`.
     infos: numbers in all infos (`number_infos`). elements: numbers in all actions; `slices`: the agents' by rank.
     choices: numbers in all masks, likewise.
     """
@@ -152,7 +153,7 @@ class AgentTables:
         if step:
             return starts[0], step, len(starts)
         first = len(self._gather)
-        self._gather += [self._layout.size + self.scratch, *starts]
+        self._gather += [self._layout.width + self.scratch, *starts]
         self.scratch += len(starts) * feature.width
         return first, 0, len(starts)
 
@@ -253,6 +254,7 @@ class ObservationTables:
         at = [one.at for one in noises]
         self.arrays |= noise_tables(noises, [places[k] for k in at], [joined.columns[k] for k in at])
         self.arrays["relative"] = np.ascontiguousarray(plan.relative(observers, ends).T, np.uint32)
+        self.arrays |= _hiding(plan, observers, ends)
 
     def of_lanes(self, lanes: int, final: bool) -> dict[str, NDArray[Any]]:
         """Room for vectors before anything is subtracted, if it is, and for the keys of each lane's episode.
@@ -275,6 +277,11 @@ class ObservationTables:
         return len(self.arrays["relative"]) > 0
 
     @property
+    def hides(self) -> bool:
+        """May anything be hidden (V11)?"""
+        return len(self.arrays["hidden"]) > 0
+
+    @property
     def noisy(self) -> bool:
         """Is there noise on any element?"""
         return len(self.arrays["noise_at"]) > 0
@@ -283,6 +290,23 @@ class ObservationTables:
     def floats(self) -> int:
         """Length of all vectors together."""
         return self.spans[-1].stop if self.spans else 0
+
+
+def _hiding(plan: ObservationPlan, observers: Sequence[int], starts: Sequence[int]) -> dict[str, NDArray[Any]]:
+    """Places that may be hidden, with the columns that say so, what they show then, and where the columns are shown."""
+    hidden, instead = [np.zeros((2, 0), np.int64)], list[Floats]()
+    flags: list[tuple[int, int]] = []
+    for rank, start in zip(observers, starts, strict=False):
+        view, shown = plan.views[rank], plan.flags(rank)
+        hidden.append(view.hides + np.array([[start], [0]]))
+        instead.append(view.instead)
+        first = start + len(view.columns) + plan.observe_age * len(view.sources)
+        flags += [(first + k, column) for k, column in enumerate(shown)]
+    return {
+        "hidden": np.ascontiguousarray(np.concatenate(hidden, axis=1).T, np.uint32),
+        "instead": np.concatenate([np.zeros(0), *instead]).astype(np.float32),
+        "flags": np.asarray(flags, dtype=np.uint32).reshape(-1, 2),
+    }
 
 
 def noise_tables(

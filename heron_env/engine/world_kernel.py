@@ -86,7 +86,12 @@ class WorldType(types.NamedTuple):
     """The numba type of `world`: a named tuple of cohorts, global features, time, step, seed and episode."""
 
 
+class ReadWorldType(WorldType):
+    """The same of a rule that may not draw."""
+
+
 register_model(WorldType)(models.TupleModel)
+register_model(ReadWorldType)(models.TupleModel)
 
 
 @intrinsic
@@ -102,6 +107,8 @@ def as_world(context: Any, fields: Any) -> Any:
 @overload_method(WorldType, "draw", prefer_literal=True)
 def _draw(world, name, shape=1):  # type: ignore[no-untyped-def]
     """World.draw, bit for bit. The name is hashed while compiling."""
+    if isinstance(world, ReadWorldType):
+        raise TypingError("it draws, where it may only read")
     if not isinstance(name, types.StringLiteral):
         raise TypingError("the name of a draw must be written out where it is drawn")
     word = np.uint64(h(name.literal_value))

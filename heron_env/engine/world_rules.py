@@ -1,4 +1,4 @@
-"""World rules: `begin`, `advance`, `finish`, `training_rewards` of a class, for one lane of compiled code each.
+"""World rules: `begin`, `advance`, `finish`, `training_rewards`, `sees` of a class, for one lane of compiled code each.
 
 `world` becomes a named tuple of the classes' columns, the global features, time and step. A class in the rule is
 replaced by its number, so that `world[Battery]` is an element of the tuple; apart from that rules are compiled as they
@@ -29,7 +29,9 @@ from heron_env.core.world import cohort_of, no_global
 from heron_env.engine.checking import Linker, explained, first_that_compiles
 from heron_env.errors import RuleError, UnknownFeature, did_you_mean
 
-WORLD_RULES = ("begin", "advance", "finish", "training_rewards")
+WORLD_RULES = ("begin", "advance", "finish", "training_rewards", "sees")
+READING = ("world_training_rewards_rule", "world_sees_rule")
+"""Those that write nothing."""
 WORLD_ARGUMENTS = ("t", "b", "coh", "g", "dt", "time", "step", "seed", "episode")
 """Of every generated function: truth `[lanes, columns]`, lane, cohorts' offsets and counts, first global column, s, s,
 control steps, and two uint64."""
@@ -37,8 +39,13 @@ OWN = ("time", "step", "seed", "episode")
 """Of the world itself; in the tuple between the cohorts and the global features, whose names come second."""
 KERNEL_NAMES = ("as_world", "block_of", "clip_block", "column_of", "lane_rule")
 """What the text takes from world_kernel.py."""
+SEES = [
+    "for k in range(begin, end):",
+    "    t[b, asked[k, 2]] = 0.0 + world_sees_rule(world, asked[k, 0], asked[k, 1])",
+    "return 0",
+]
 _MISSING = re.compile(r"Unknown attribute '(\w+)' of type (\w+)\(")
-_DRAW = "the name of a draw must be written out where it is drawn"
+_DRAW = "the name of a draw must be written out where it is drawn", "it draws, where it may only read"
 
 
 class WorldSource:
@@ -98,7 +105,7 @@ class WorldSource:
         """
         parts = []
         for name in WORLD_RULES:
-            rule, lines = f"world_{name}_rule", ["return 0"]
+            rule, lines, more = f"world_{name}_rule", ["return 0"], list[str]()
             if name == "training_rewards":
                 if rule not in self.rules:
                     continue
@@ -106,7 +113,11 @@ class WorldSource:
             elif rule in self.rules:
                 called = f"{rule}(world{', dt' if name == 'advance' else ''})"
                 lines = [*self._lines, called, *self._clips(self._writes[rule])]
-            head = f"def world_{name}({', '.join(WORLD_ARGUMENTS)}):"
+            if name == "sees":
+                if rule not in self.rules:
+                    continue
+                more, lines = ["asked", "begin", "end"], [*self._lines, *SEES]
+            head = f"def world_{name}({', '.join([*WORLD_ARGUMENTS, *more])}):"
             decorator = "allocating" if f"world_{name}" in allocates else "lane_rule"
             parts.append("\n".join([f"@{decorator}", head, *(f"    {line}" for line in lines)]))
         return "\n\n\n".join(parts) + "\n"
@@ -191,23 +202,30 @@ class WorldSource:
         """Is the rule refused without reference counts, and not with them? One that draws needs no trying."""
         import numba
 
-        more = (numba.types.float64,) if name == "world_advance_rule" else ()
-        reads = name == "world_training_rewards_rule"
-        types = (self._world_type(self._writes[name], reads), *more)
+        number: Any = numba.types.int64
+        more = {"world_advance_rule": (numba.types.float64,), "world_sees_rule": (number, number)}.get(name, ())
+        reads = name in READING
+        types = (self._world_type(self._writes[name], reads, draws=name != "world_sees_rule"), *more)
         linker, failed = first_that_compiles(self._linkers[self._draws(name) :], self.rules[name], types)
         if failed is not None:
             raise self._explained(failed, name, linker.codes) from failed
         returned = linker.link(self.rules[name]).overloads[types].signature.return_type
-        if reads and not (isinstance(returned, numba.types.Array) and returned.ndim == 1):
+        if name == "world_sees_rule" and not isinstance(returned, numba.types.Boolean):
+            raise RuleError(f"{self.titles[name]} returns {returned}; return a bool on every path")
+        vector = isinstance(returned, numba.types.Array) and returned.ndim == 1
+        if name == "world_training_rewards_rule" and not vector:
             raise RuleError(f"{self.titles[name]} returns {returned}; return an array, `[possible agents]`")
         self._linker_of[name] = linker
         return linker is not self._linkers[0]
 
-    def _world_type(self, writes: tuple[Quantity, ...], reads: bool) -> Any:
-        """The numba type of `world`, where only `writes` may be written, all if these are none; `reads`: nothing."""
+    def _world_type(self, writes: tuple[Quantity, ...], reads: bool, draws: bool) -> Any:
+        """The numba type of `world`, where only `writes` may be written, all if these are none; `reads`: nothing.
+
+        `draws`: may the rule draw?
+        """
         import numba
 
-        from heron_env.engine.world_kernel import WorldType
+        from heron_env.engine.world_kernel import ReadWorldType, WorldType
 
         types: Any = numba.types
 
@@ -225,18 +243,18 @@ class WorldSource:
             parts.append(types.BaseTuple.from_types([of(feature) for feature in cohort.features], made))
         parts += [types.float64, types.int64, types.uint64, types.uint64]
         parts += [of(feature) for feature in self._global_features]
-        return WorldType(parts, self.tuples["World"])
+        return (WorldType if draws else ReadWorldType)(parts, self.tuples["World"])
 
     def _explained(self, failed: Exception, name: str, codes: Sequence[Any]) -> RuleError:
         """numba's error with the user's line; a name that is no feature or field as `World` would say it."""
         text, reason = str(failed), None
         missing = _MISSING.search(text)
-        if "readonly array" in text and name == "world_training_rewards_rule":
+        if "readonly array" in text and name in READING:
             reason = "it writes into the world, which it may only read"
         elif "readonly array" in text:
             reason = f"it writes what it does not declare, which is {list(self._writes[name])}"
-        elif _DRAW in text:
-            reason = _DRAW
+        elif drawn := [why for why in _DRAW if why in text]:
+            reason = drawn[0]
         elif missing is not None and missing[2] in self._fields:
             owner, names = missing[2].partition("_columns")[0], self._fields[missing[2]]
             carriers = [(c.cls.__name__, [f.feature_name for f in c.features]) for c in self._cohorts]

@@ -51,6 +51,7 @@ class HeronEnv(SynchronousEnv):
         observability: an observability matrix with noise (ObservabilityConfig, a mapping of its fields, or the path of
             a YAML file); None: the features' tags decide who sees what, exactly.
         observe_age: add the age of each source agent's information to the observations, s.
+        observe_visible: add whether each agent that the hook `sees` is asked about was visible, `visible.ID`, 1 or 0.
         pad: bring the observations of agents of one name stem, with equal actions and equal features of their own, to
             the width of the widest, so that neighbourhoods of different size don't split their group: an agent's own
             numbers, zeros (`pad[7]`), then a mask of that width (`mask[0]` ...) that says with 1 which are its own.

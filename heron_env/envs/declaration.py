@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 def model_of(
     system: Agent, rules: Mapping[str, Callable[..., Any]], owner: str, *, dt: float, substeps: int,
     global_features: tuple[type[FeatureProvider], ...],
-    termination: TerminationConfig, observe_age: bool, pad: bool, observability: ObservabilityConfig | None,
+    termination: TerminationConfig, observe_age: bool, observe_visible: bool, pad: bool,
+    observability: ObservabilityConfig | None, see: Callable[[Hierarchy], tuple[list[int], list[int]] | None],
 ) -> Model:  # fmt: skip
     """The model of the agents below `system`; everybody ticks in every step, until a schedule says otherwise.
 
-    `rules`: the hooks of the class `owner` that are world rules.
+    `rules`: the hooks of the class `owner` that are world rules; `see`: ranks of who sees whom by the hook `sees`.
 
     Raises what its parts raise, and HierarchyError where nobody acts.
     """
@@ -40,6 +41,8 @@ def model_of(
         agent.reset()
     specs = tuple(agent.current_action.spec for agent in hierarchy.agents)
     layout = Layout.of(hierarchy, global_features)
+    if (seeing := see(hierarchy)) is not None:
+        layout.see(*seeing)
     kinds = kinds_of(hierarchy.ids, specs) if pad else None
     commanded = _commanded(hierarchy, specs)
     possible = tuple(rank for rank, spec in enumerate(specs) if spec.size and not commanded[rank])
@@ -49,7 +52,7 @@ def model_of(
         )
     return Model(
         hierarchy=hierarchy, layout=layout,
-        plan=ObservationPlan(hierarchy, layout, observe_age, observability, kinds),
+        plan=ObservationPlan(hierarchy, layout, observe_age, observability, kinds, observe_visible),
         global_features=global_features, specs=specs, possible=possible, commanded=commanded,
         clocks=tuple(_clock_of(rank, hierarchy, commanded) for rank in range(len(hierarchy))),
         dt=dt, dt_ns=dt_ns, substeps=substeps, last_step=termination.last_step(dt_ns),

@@ -180,12 +180,14 @@ class Course:
     def _at_a_boundary(self, row: int, now: int) -> tuple[Floats, int]:
         """What a row measures, and as of when, ns: there the truth is what is measured."""
         simulation = self.simulation
-        return simulation.truth[simulation.model.layout.rows[row].reported.columns], now
+        simulation.look(row)
+        return simulation.facts[simulation.model.layout.rows[row].reported.columns], now
 
     def begin(self) -> None:
         """At reset: what is due at time 0; the proxy's knowledge is its own array if reports may fail."""
         if any(disturbance.type == SENSOR for disturbance in self.disturbances):
-            self._know(self.simulation.truth.copy())
+            self.simulation.look()
+            self._know(self.simulation.facts.copy())
         self.catch_up()
         self.simulation.lane.inform()
 
@@ -196,7 +198,8 @@ class Course:
         while not simulation.over and self.done < len(self.entries) and self.entries[self.done].ns <= now:
             self.carry_out(self.done, now)
         if self._believed is not None:
-            self._believed[:] = simulation.truth
+            simulation.look()
+            self._believed[:] = simulation.facts
             for rank, muted in self.muted.items():
                 self._believed[simulation.model.layout.rows[rank].reported.columns] = muted.values
 
@@ -212,7 +215,7 @@ class Course:
     @property
     def believed(self) -> Floats:
         """What agents are shown of the truth: the proxy's knowledge."""
-        return self.simulation.truth if self._believed is None else self._believed
+        return self.simulation.facts if self._believed is None else self._believed
 
     def ages(self, rank: int) -> Floats:
         """How old that is for an agent, s, one for each of its sources."""

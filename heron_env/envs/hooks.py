@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.agents.agent import FieldAgent
+from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
-from heron_env.core.rule import rule_spec
-from heron_env.core.world import World
+from heron_env.core.rule import RuleSpec, rule_spec
+from heron_env.core.world import World, cohort_of
 from heron_env.engine.binding import FAILURES, ended_in
 from heron_env.engine.model import Native
 from heron_env.envs.description import Benchmark, TrainingDefaults
@@ -27,11 +29,11 @@ if TYPE_CHECKING:
 
 IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_state_to_global_state")
 WORLD_HOOKS = ("begin", "advance", "finish")
-COMPILABLE = (*WORLD_HOOKS, "training_rewards")
+COMPILABLE = (*WORLD_HOOKS, "training_rewards", "sees")
 """Those that may be world rules, or there as compiled code as well."""
 HOOKS = (
     *WORLD_HOOKS, "kpis", "training_defaults", "benchmark", "data_files", "local_time", "scene", "draw_frame",
-    "picture_series", "disturbance_sets", "training_rewards", "training_signal", "link", "disturb", "uphold",
+    "picture_series", "disturbance_sets", "training_rewards", "training_signal", "sees", "link", "disturb", "uphold",
     "require_disturbance", "happen", *IMPERATIVE,
 )  # fmt: skip
 """Everything that an environment may override; what most do first."""
@@ -47,8 +49,8 @@ class Hooks:
     Physics between agents goes into `advance`, or, in the specification's imperative style, into `run_simulation` and
     the two translations around it (dictionaries are built each substep then: slow).
 
-    These and `training_rewards` may be world rules, `@staticmethod @rule def advance(world, dt)`, which are compiled
-    with the agents' rules; one that declares what it writes, `@rule(writes=Price.value)`, writes nothing else, and only
+    These, `sees` and `training_rewards` may be world rules, `@staticmethod @rule def advance(world, dt)`, compiled with
+    the agents' rules; one that declares what it writes, `@rule(writes=Price.value)`, writes nothing else, and only
     that is clipped afterwards. Otherwise they are called for one environment at a time, or, in a class that says
     `batched = True`, once for all environments of a batch: columns are then `[B, n]`, globals `[B, 1]`. A hook
     with tables of its own, which no rule can hold, may be there as compiled code as well: `natively`.
@@ -82,11 +84,12 @@ class Hooks:
 
     @classmethod
     def python_hooks(cls) -> tuple[str, ...]:
-        """Those of `begin`, `advance` and `finish` that do something, and only in Python."""
-        own = [name for name in WORLD_HOOKS if getattr(cls, name) is not getattr(Hooks, name)]
+        """Those of `begin`, `advance`, `finish` and `sees` that do something, and only in Python."""
+        names = (*WORLD_HOOKS, "sees")
+        own = [name for name in names if getattr(cls, name) is not getattr(Hooks, name)]
         own += ["advance"] if cls._simulates and "advance" not in own else []
         own = [name for name in own if not is_native(getattr(cls, name))]
-        return tuple(name for name in WORLD_HOOKS if name in own and name not in cls.world_rules())
+        return tuple(name for name in names if name in own and name not in cls.world_rules())
 
     def run_hook(self, name: str, world: World, *more: float) -> None:
         """Call `begin`, `advance` or `finish`. Raises RuleError with the user's line where a world rule fails."""
@@ -99,7 +102,7 @@ class Hooks:
             raise ended_in(f"{type(self).__name__}.{name}", hook, error) from error
 
     def called_in_python(self, compiled: bool = True) -> frozenset[str]:
-        """Of this object: the hooks that are neither rules nor native, which run compiled, nor the base class's.
+        """Of this object: `begin`, `advance`, `finish`, `sees` that are neither rules nor native, nor the base class's.
 
         `compiled=False`: rules and native ones, too.
         """
@@ -109,7 +112,8 @@ class Hooks:
             idle = getattr(hook, "__func__", hook) is getattr(Hooks, name)
             return not (idle or (compiled and is_native(hook))) or (name == "advance" and self._simulates)
 
-        return frozenset(filter(runs, WORLD_HOOKS)) - (self.world_rules().keys() if compiled else set())
+        names = (*WORLD_HOOKS, "sees")
+        return frozenset(filter(runs, names)) - (self.world_rules().keys() if compiled else set())
 
     def native_loops(self, lanes: int = 1) -> tuple[Native, ...]:
         """What runs in place of hooks that are marked `natively`, in so many lanes of compiled environments."""
@@ -161,6 +165,16 @@ class Hooks:
         raise ConfigError(
             f"{type(event).__name__} {event.type!r}: {type(self).__name__} has no happen(world, event); write one"
         )
+
+    def sees(self, world: World, observer: int, target: int) -> bool:
+        """Does an agent see another one now: within a radius, in line of sight? (V11; without it: whatever is visible.)
+
+        Asked whenever the target is measured, of the truth of that instant: `world.time` is the last boundary. It reads
+        alone, and can only hide what visibility shows; hidden quantities have their default. Both are places in the
+        columns of their classes, `world[W].Place.x[observer]`: `@staticmethod @rule(of=W)`, or of=(Observers, Targets);
+        left out, the only class of field agents. Never asked of oneself, other classes and the world's own quantities.
+        """
+        return True
 
     def link(self, world: World, sender: int, receiver: int) -> tuple[float, float]:
         """What the state makes of a message's way (radio range, congestion): (factor on its delay, chance of a loss).
@@ -326,6 +340,29 @@ def trains_compiled(env: Hooks) -> bool:
     return not own and (is_native(hook) or rule_spec(hook) is not None)
 
 
+def who_sees_whom(hooks: Hooks, hierarchy: Hierarchy) -> tuple[list[int], list[int]] | None:
+    """Ranks of observers and targets of the hook `sees`, each of one class; None without the hook.
+
+    Raises ConfigError where nobody says which classes they are.
+    """
+    cls = type(hooks)
+    if cls.sees is Hooks.sees and "sees" not in vars(hooks):
+        return None
+    spec, kinds = rule_spec(hooks.sees), list(dict.fromkeys(type(agent) for agent in hierarchy.agents))
+    classes = () if spec is None else spec.of
+    if not classes:
+        classes = tuple(kind for kind in kinds if issubclass(kind, FieldAgent))
+        if len(classes) != 1:
+            raise ConfigError(
+                f"{cls.__name__}.sees: which agents see each other? The classes of field agents are "
+                f"{[kind.__name__ for kind in classes]}; write @staticmethod @rule(of=CLASS) def sees(world, observer, "
+                "target), or of=(OBSERVERS, TARGETS)"
+            )
+    named = [kinds[cohort_of(kinds, each)] for each in classes]
+    ranks = [[r for r, agent in enumerate(hierarchy.agents) if type(agent) is kind] for kind in named]
+    return ranks[0], ranks[-1]
+
+
 def require_numbers(layout: Layout, row: NDArray[np.float64], where: str, time: float) -> None:
     """Raise RuleError where quantities of a truth `[columns]` are nan; `where`: after what, `time`: of it, s."""
     if bad := layout.bad_columns(row):
@@ -337,7 +374,9 @@ def require_static(cls: type, name: str) -> None:
     if rule_spec(getattr(cls, name)) is None:
         return
     where = f"{cls.__name__}.{name}"
-    called = "(world, dt)" if name == "advance" else "(world)"
+    called = {"advance": "(world, dt)", "sees": "(world, observer, target)"}.get(name, "(world)")
+    if (of := cast(RuleSpec, rule_spec(getattr(cls, name))).of) and name != "sees":
+        raise RuleError(f"{where}: rule(of={of!r}) is for the hook sees(world, observer, target) alone; leave it out")
     if not isinstance(inspect.getattr_static(cls, name), staticmethod):
         raise RuleError(f"{where} is a world rule and a method; write @staticmethod @rule def {name}{called}")
     if len(inspect.signature(getattr(cls, name)).parameters) != called.count(",") + 1:

@@ -56,7 +56,7 @@ class Lane:
 
     Attributes:
         lanes: the engine's; number: which of them this is; range: of this one alone.
-        truth: float64 `[layout.size]`.
+        truth: float64 `[layout.size]`; facts: and behind it who sees whom, `[layout.width]`.
         position: place of each rank in the rows; deciding: of the agents that decide.
         informs: are there infos of compiled rules? fields: names of each rank's, and where they lie in `infos`.
         python_infos: infos of all lanes otherwise.
@@ -69,7 +69,9 @@ class Lane:
         self.simulation, self.lanes, self.number = simulation, lanes, number
         self.range = range(number, number + 1)
         arrays, ranks = lanes.arrays, range(len(simulation.model.hierarchy))
-        self.truth: Floats = arrays.truth[number, : simulation.model.layout.size]
+        layout = simulation.model.layout
+        self.facts: Floats = arrays.truth[number, : layout.width]
+        self.truth = self.facts[: layout.size]
         self.rewards, self.over = arrays.rewards[number], arrays.over[number : number + 1]
         self.steps = arrays.steps[number : number + 1]
         self.terminated, self.truncated = arrays.terminated[number], arrays.truncated[number]
@@ -206,6 +208,11 @@ class Lane:
         self.lanes.close(self.range)
 
     # Looking
+
+    def look(self, row: int | None) -> None:
+        """Ask who sees the agent of this row, or all."""
+        if self.lanes.attached:
+            self.lanes.look_around(self.number, row)
 
     def observed(self) -> NDArray[np.float32]:
         """The vectors of all deciding agents, one after another, fresh."""

@@ -5,7 +5,7 @@ Hooks of a class with `batched = True` see the BatchWorld of a batch, the others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.layout import Layout
 from heron_env.core.quantity import clip
+from heron_env.core.sight import numbered
 from heron_env.core.world import CohortColumns, Columns, World
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.model import Model, Native
@@ -141,9 +142,10 @@ class LaneHooks:
     ) -> None:
         self._hooks, self._lanes, self._arrays, self._at = hooks, lanes, lanes.arrays, at
         self.names, self.together, self._begins = frozenset(names), together, True
-        self._layout, self._dt_ns = model.layout, model.dt_ns
+        self._layout, self._dt_ns, self._asked = model.layout, model.dt_ns, model.plan.asked
         self._substeps, self._dt = model.substeps, model.dt / model.substeps
         self._truth = self._arrays.truth[:, : self._layout.size]
+        self._worlds = dict[int, World]()  # for `sees`, which is asked in the midst of other hooks
         self._every = np.arange(len(self._truth))
         self.world = BatchWorld(self._layout, self._truth, self._every, self._arrays.seeds, self._arrays.episodes)
 
@@ -151,7 +153,45 @@ class LaneHooks:
         """These, as what follows the phases of these lanes."""
         follow = {"begin": self._begin, "advance": self._advance, "finish": self._finish}
         native, places = self._lanes.called.native, {"advance": "physics"}
-        return tuple(native(places.get(name, name), follow[name]) for name in follow if name in self.names)
+        own = [native(places.get(name, name), follow[name]) for name in follow if name in self.names]
+        own += [native("sight", self._look), native("sight_of", self._look_at)] if "sees" in self.names else []
+        return tuple(own)
+
+    def _look(self, first: int, last: int) -> None:
+        for lane in range(first, last):
+            self._ask(lane, self._asked)
+
+    def _look_at(self, lane: int, rank: int) -> None:
+        self._ask(lane, [pair for pair in self._asked if pair[1] == rank])
+
+    def _ask(self, lane: int, pairs: Sequence[tuple[int, int]]) -> None:
+        """The hook `sees` of some pairs of ranks, into the columns behind the truth. Raises RuleError for no bool."""
+        sight, step = self._layout.sight, int(self._arrays.steps[lane])
+        assert sight is not None
+        world = self._worlds.get(lane)
+        if world is None:
+            world = self._worlds[lane] = World(self._layout, self._truth[lane], reads=True)
+        world.seed, world.episode = int(self._arrays.seeds[lane]), int(self._arrays.episodes[lane])
+        world.lanes, world.step, world.time = lane, step, float(step * self._dt_ns) / SECOND
+        for (observer, target), (o, t, column) in zip(pairs, numbered(sight, pairs), strict=True):
+            answer = self._answer(world, o, t)
+            if not isinstance(answer, bool | np.bool_):
+                names = [self._layout.rows[rank].owner_id for rank in (observer, target)]
+                raise RuleError(
+                    f"{type(self._hooks).__name__}.sees(world, {o}, {t}) ({names[0]!r}, {names[1]!r}) returned "
+                    f"{answer!r:.60}; return True or False"
+                )
+            self._arrays.truth[lane, column] = answer
+
+    def _answer(self, world: World, observer: int, target: int) -> Any:
+        """What the hook `sees` says. Raises RuleError where it writes into the world."""
+        try:
+            return self._hooks.sees(world, observer, target)
+        except ValueError as error:
+            if "read-only" not in str(error):
+                raise
+            where = f"{type(self._hooks).__name__}.sees(world, {observer}, {target})"
+            raise RuleError(f"{where}: it writes into the world, which it may only read") from error
 
     def times(self) -> Floats:
         """Of the last boundary of each lane, s, `[B]`."""

@@ -68,7 +68,9 @@ class Masks:
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation, self._of_one = simulation, dict[int, GroupMasks]()
-        self.ranks = frozenset(rank for rank, bound in enumerate(simulation.rules.bound) if bound.mask is not None)
+        self.ranks: frozenset[int] = frozenset(
+            rank for rank, bound in enumerate(simulation.rules.bound) if bound.mask is not None
+        )
 
     def offered(self, rank: int, vector: NDArray[np.float32]) -> Flags:
         """The flat mask of an agent of `ranks` on a vector `[n]` that it is shown."""

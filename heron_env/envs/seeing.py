@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from heron_env.core.hierarchy import Hierarchy, name_stem
 from heron_env.core.layout import GLOBAL, Layout
 from heron_env.core.policy import Show
 from heron_env.core.quantity import Quantity
+from heron_env.errors import ConfigError
 from heron_env.observability.plan import UNBOUNDED, ObservationPlan
 
 if TYPE_CHECKING:
@@ -119,14 +120,29 @@ class ObjectForm:
         self, rank: int, targets: Callable[[int], Sequence[int]], proxy: ProxyAgent, state_of: StateOf
     ) -> SimulationState:
         """What an agent is shown now, from the proxy's cache and in full precision."""
-        moment = proxy.moment
-        vector = self._plan.views[rank].read(proxy.cache, moment)
-        return self._state(self._form(rank, targets), vector, moment.turn, state_of)
+        moment, view = proxy.moment, self._plan.views[rank]
+        received = view.receive(proxy.cache, moment)
+        form, vector = self._form(rank, targets), view.as_differences(received)
+        return self._state(form, vector, moment.turn, state_of, view.unseen(received))
 
     def shown_to(self, rank: int, targets: Callable[[int], Sequence[int]], state_of: StateOf) -> Show:
-        """How an agent's observation vector (float32) reads in object form, at a turn."""
-        form = self._form(rank, targets)
-        return lambda vector, turn: self._state(form, vector, turn, state_of)
+        """How an agent's observation vector (float32) reads in object form, at a turn.
+
+        Raises ConfigError where the vector does not say whom it is of: one out of sight has its defaults there.
+        """
+        form, view, names = self._form(rank, targets), self._plan.views[rank], self._plan.names(rank)
+        if view.asked and not self._plan.observe_visible:
+            raise ConfigError(
+                f"{self._hierarchy.ids[rank]!r} is to decide on states as objects, and its vector does not say whom it "
+                "sees (V11); build the environment with observe_visible=True"
+            )
+        flags = [(target, names.index(f"visible.{self._hierarchy.ids[target]}")) for target, _ in view.asked]
+
+        def show(vector: NDArray[np.float32], turn: int) -> SimulationState:
+            unseen = {target for target, place in flags if not vector[place]}
+            return self._state(form, vector, turn, state_of, unseen)
+
+        return show
 
     def _form(self, rank: int, targets: Callable[[int], Sequence[int]]) -> tuple[Sequence[int], list[Cell]]:
         if rank not in self.forms:
@@ -134,8 +150,9 @@ class ObjectForm:
         return self.forms[rank]
 
     def _state(
-        self, form: tuple[Sequence[int], list[Cell]], vector: NDArray[Any], turn: int, state_of: StateOf
-    ) -> SimulationState:
+        self, form: tuple[Sequence[int], list[Cell]], vector: NDArray[Any], turn: int, state_of: StateOf,
+        unseen: Collection[int] = (),
+    ) -> SimulationState:  # fmt: skip
         from heron_env.observability.state_models import SimulationState
 
         (targets, cells), numbers = form, vector.tolist()
@@ -143,5 +160,5 @@ class ObjectForm:
         for cell in cells:
             values[cell.rank].setdefault(cell.feature, {})[cell.declared.name] = cell.value(numbers)
         ids = self._hierarchy.ids
-        agents = {ids[rank]: state_of(ids[rank], values[rank]) for rank in targets}
+        agents = {ids[rank]: state_of(ids[rank], values[rank]) for rank in targets if rank not in unseen}
         return SimulationState.of(turn, agents, state_of(GLOBAL, values[len(ids)]))

@@ -53,6 +53,7 @@ def require_settings(
     max_steps: int | None,
     termination: TerminationConfig | None,
     observe_age: bool,
+    observe_visible: bool,
     pad: bool,
     render_mode: str | None,
     render_modes: Sequence[str],
@@ -67,6 +68,7 @@ def require_settings(
     if not isinstance(termination, TerminationConfig | None):
         raise ConfigError(f"termination={termination!r}: must be a TerminationConfig; write TerminationConfig(...)")
     require_switch(f"observe_age={observe_age!r:.60}", observe_age)
+    require_switch(f"observe_visible={observe_visible!r:.60}", observe_visible)
     require_switch(f"pad={pad!r:.60}", pad)
     if not isinstance(compile, bool | None):
         raise ConfigError(f"compile={compile!r}: must be True, False, or None for the default")

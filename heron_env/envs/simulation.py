@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.declaration import model_of
 from heron_env.envs.disturbing import Course, Courses
 from heron_env.envs.exchange import Exchange
-from heron_env.envs.hooks import Hooks, require_numbers
+from heron_env.envs.hooks import Hooks, require_numbers, who_sees_whom
 from heron_env.envs.lane import Lane, StepOutcome
 from heron_env.envs.lane_hooks import LaneHooks
 from heron_env.envs.mail import Post
@@ -66,6 +67,7 @@ class Simulation:
         global_features: tuple[type[FeatureProvider], ...],
         termination: TerminationConfig,
         observe_age: bool,
+        observe_visible: bool = False,
         pad: bool = False,
         observability: ObservabilityConfig | None = None,
         compile: bool = False,
@@ -73,8 +75,9 @@ class Simulation:
         self.hooks, self.termination = hooks, termination
         self.model = model = model_of(
             system, hooks.world_rules(), type(hooks).__name__, dt=dt, substeps=substeps,
-            global_features=global_features, termination=termination, observe_age=observe_age, pad=pad,
-            observability=observability,
+            global_features=global_features, termination=termination, observe_age=observe_age,
+            observe_visible=observe_visible, pad=pad, observability=observability,
+            see=partial(who_sees_whom, hooks),
         )  # fmt: skip
         ids, possible, agents = model.hierarchy.ids, model.possible, model.hierarchy.agents
         self.most_steps = (END_OF_TIME - 1) // model.dt_ns
@@ -281,6 +284,16 @@ class Simulation:
         self.lane.close()
         self.world.step, self.world.time = self.step_index, self.time
         return StepOutcome(self.lane)
+
+    @property
+    def facts(self) -> Floats:
+        """What reports tell of: the truth, and behind it who sees whom, as it was when somebody last looked."""
+        return self.lane.facts
+
+    def look(self, row: int | None = None) -> None:
+        """Ask who sees the agent of this row now, or all: whatever is measured is measured with that (V11)."""
+        if self.model.plan.asked:
+            self.lane.look(row)
 
     def require_end(self, where: str) -> None:
         """Raise ConfigError unless something can end an episode."""

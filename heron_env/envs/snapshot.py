@@ -60,10 +60,11 @@ def restore(state: Mapping[str, Any], simulation: Simulation, proxy: ProxyAgent)
     simulation.restore(state)
     simulation.lane.sources, simulation.lane.masked = list(state["decided"]), state["masked"]
     if not state["event_driven"]:
-        show_truth(proxy, simulation.truth, simulation.model.hierarchy)
+        show_truth(proxy, simulation.facts, simulation.model.hierarchy)
     simulation.course, simulation.down = None, {}
     if (course := state["course"]) is not None:
         Course(simulation, proxy, course["disturbances"]).restore(course)
+    simulation.look()
     proxy.time = simulation.time
 
 

@@ -91,20 +91,16 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         schedule: AnySchedule = None,
         observability: Observability = None,
         observe_age: bool = False,
+        observe_visible: bool = False,
         pad: bool = False,
         render_mode: str | None = None,
         compile: bool | None = None,
     ) -> None:
         require_root(system, type(self).__name__)
         require_settings(
-            max_steps=max_steps,
-            termination=termination,
-            observe_age=observe_age,
-            pad=pad,
-            render_mode=render_mode,
-            render_modes=self.metadata["render_modes"],
-            compile=compile,
-        )
+            max_steps=max_steps, termination=termination, observe_age=observe_age, observe_visible=observe_visible,
+            pad=pad, render_mode=render_mode, render_modes=self.metadata["render_modes"], compile=compile,
+        )  # fmt: skip
         require_features(self.global_features, f"{type(self).__name__}.global_features")
         self.dt = self.dt if dt is None else dt
         self.physics_substeps = self.physics_substeps if physics_substeps is None else physics_substeps
@@ -115,7 +111,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self.termination.require_time(self.dt_ns)
         self.schedule = schedule
         self.observability = read_observability(observability)
-        self.observe_age, self.pad = observe_age, pad
+        self.observe_age, self.observe_visible, self.pad = observe_age, observe_visible, pad
         self.render_mode = render_mode
         self._compile = compiled_by_default() if compile is None else compile
         self._seed, self._episode = cast(int | None, None), -1
@@ -128,8 +124,8 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         """Everything that derives from the declaration."""
         simulation = self.simulation = Simulation(
             self.system, self, dt=self.dt, substeps=self.physics_substeps, global_features=tuple(self.global_features),
-            termination=self.termination, observe_age=self.observe_age, pad=self.pad, observability=self.observability,
-            compile=self._compile,
+            termination=self.termination, observe_age=self.observe_age, observe_visible=self.observe_visible,
+            pad=self.pad, observability=self.observability, compile=self._compile,
         )  # fmt: skip
         model, self.hierarchy = simulation.model, simulation.model.hierarchy
         ids, possible, specs = self.hierarchy.ids, model.possible, model.specs
@@ -142,7 +138,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         plan.by_wrong_clocks = self.observe_age and sets_clock(self.schedule)
         self.proxy = ProxyAgent()
         self.proxy.serve(self.hierarchy, layout, plan, self.dt_ns)
-        show_truth(self.proxy, simulation.truth, self.hierarchy)
+        show_truth(self.proxy, simulation.facts, self.hierarchy)
         self.observation_spaces = {ids[rank]: observation_box(plan, rank) for rank in possible}
         self.action_spaces = {ids[rank]: specs[rank].space() for rank in possible}
         self._watchers_spaces, self._done_by_others = dict[int, spaces.Box](), dict[int, spaces.Space[Any]]()
@@ -213,7 +209,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         if not self.simulation.is_lane:
             require_synchronous(self.simulation.model, self.timings)
         self.start_episode(seed)
-        show_truth(self.proxy, self.simulation.truth, self.hierarchy)
+        show_truth(self.proxy, self.simulation.facts, self.hierarchy)
         self._disturb_later((options or {}).get("disturbances", ()))
         self.agents = list(self.possible_agents)
         self._event_driven = False
@@ -358,7 +354,8 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         simulation = self.simulation
         if simulation.course is not None:
             return simulation.course.vector(rank)
-        return simulation.model.plan.vector(rank, simulation.truth, simulation.moment)
+        simulation.look()
+        return simulation.model.plan.vector(rank, simulation.facts, simulation.moment)
 
     def draw_of(self, rank: int, number: int) -> int:
         """The key of what an agent draws for its decision of tick `number` in this episode."""

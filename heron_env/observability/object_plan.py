@@ -6,6 +6,7 @@ forms of a world declared in YAML agree bit for bit. Who sees which variables of
 
 import threading
 from collections import OrderedDict
+from collections.abc import Collection, Mapping
 from itertools import accumulate, compress
 from typing import Any
 
@@ -42,6 +43,7 @@ def construct_observation(
     *,
     seed: int = 0,
     episode: int = 0,
+    sight: Mapping[str, Collection[str]] | None = None,
 ) -> SimulationState:
     """What `observer_id` sees of `truth`: hidden agents and variables are absent, numbers have their noise.
 
@@ -55,6 +57,8 @@ def construct_observation(
         config: the visibility; None or not enabled: everybody sees everything. Its rows may name agents that are not in
             this state; its variables must be in it.
         seed, episode: the key of the noise, together with `truth.turn` and the names.
+        sight: by observer, the other agents in its sight (V11): all others are absent, unless the configuration is not
+            enabled. None, or an observer that it does not name: nobody is out of sight.
 
     Returns:
         A new state, as the observer sees it.
@@ -81,7 +85,13 @@ def construct_observation(
     if config is not None and not config.enabled:
         check_names(truth, config)
     ruling = full_observability() if config is None else config.in_force()
-    return observe(observer_id, truth, ruling, Moment(seed, episode, truth.turn))
+    state = observe(observer_id, truth, ruling, Moment(seed, episode, truth.turn))
+    if sight is None or observer_id not in sight or (config is not None and not config.enabled):
+        return state
+    visible = {observer_id, *sight[observer_id]}
+    if unknown := sorted(visible - truth.agents.keys()):
+        raise UnknownAgent(f"construct_observation(sight=...): {unknown[0]!r} is not in the state")
+    return SimulationState.of(state.turn, {a: s for a, s in state.agents.items() if a in visible}, state.global_state)
 
 
 def shape_of(truth: SimulationState) -> Shape:

@@ -7,7 +7,7 @@ oneself is exact; what is relative (V9) is seen as a difference, which is taken 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, span_of
 from heron_env.core.state import FeatureVector, Observation
+from heron_env.errors import ConfigError
 from heron_env.observability.noise import ColumnNoise, Moment, VisibleColumns
 from heron_env.observability.tags import Columns, columns_by_tags
 
@@ -43,14 +44,31 @@ class ObserverView:
         visible: the columns with the noise that was declared for them.
         relative: places in the vector from which what lies at other places is subtracted: both int64, `[2, k]`.
         carried: as what its values travel before anything is subtracted: float64 if it is, else float32.
+        asked: of whom the hook `sees` is asked (V11), as (rank, column of the answer), in the order of the sources.
+        hides: places in the vector that it may hide, and the columns that say so: both int64, `[2, k]`.
+        instead: what those places show then, float64 `[k]`. Until all is subtracted what is hidden is nan.
     """
 
-    def __init__(self, layout: Layout, rank: int, visible: VisibleColumns) -> None:
+    def __init__(self, layout: Layout, rank: int, visible: VisibleColumns, asks: bool = False) -> None:
+        """`asks`: is the hook `sees` asked, where there is one?"""
         self.layout, self.rank = layout, rank
         self.visible, self.relative, self.order = _relative(layout, rank, visible)
         self.columns, self._by_owner = self.visible.columns, visible.columns
         self.carried = np.float64 if self.relative.size else np.float32
         visible.require_ranges(layout)
+        self._find_hidden(asks)
+
+    def _find_hidden(self, asks: bool) -> None:
+        sight, owners = self.layout.sight, self.layout.owner_of[self.columns]
+        targets = list[int]()
+        if asks and sight is not None and self.rank in sight.places[0]:
+            targets = [t for t in self.sources.tolist() if t != self.rank and t in sight.places[1]]
+        self.asked = [] if sight is None else [(target, sight.column(self.rank, target)) for target in targets]
+        column = dict(self.asked)
+        places = np.flatnonzero(np.isin(owners, targets))
+        self.hides = np.array([places, [column[owner] for owner in owners[places].tolist()]], dtype=np.int64)
+        self.instead = np.where(np.isin(places, self.relative[0]), 0.0, self.layout.default[self.columns[places]])
+        self._first = np.array([places[owners[places] == target][0] for target in targets], dtype=np.int64)
 
     @cached_property
     def noise(self) -> ColumnNoise | None:
@@ -116,19 +134,34 @@ class ObserverView:
         return self.as_differences(self.receive(array, moment))
 
     def receive(self, array: Floats, moment: Moment) -> Floats:
-        """The same before anything is subtracted: what travels."""
+        """The same before anything is subtracted: what travels; nan where `array` says that it does not see it."""
         values: Floats = array[self.columns]
         if self.noise is not None:
             self.noise.add_noise(values, moment)
+        if self.asked:
+            values[self.hides[0, array[self.hides[1]] == 0.0]] = np.nan
         return values
 
     def as_differences(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What it received, `[n]`, with what is relative as it is seen, fresh if there is any."""
-        if not self.relative.size:
+        """What it received, `[n]`, with what is relative and what is hidden as it is seen, fresh if there is any."""
+        if not self.relative.size and not self.asked:
             return values
         (places, less), result = self.relative, values.copy()
         result[places] -= values[less]
+        if self.asked:
+            hidden = np.isnan(result[self.hides[0]])
+            result[self.hides[0, hidden]] = self.instead[hidden]
         return result
+
+    def sees(self, received: NDArray[Any]) -> NDArray[np.bool_]:
+        """By `asked`, whether what it received, `[>= n]`, is of somebody whom it saw."""
+        return np.asarray(received[self._first] == received[self._first])
+
+    def unseen(self, received: NDArray[Any]) -> set[int]:
+        """Ranks of those whom it did not see when it received this."""
+        return {
+            target for (target, _), visible in zip(self.asked, self.sees(received).tolist(), strict=True) if not visible
+        }
 
     def received(self, observation: NDArray[Any]) -> NDArray[Any]:
         """What it must have received to see this, `[>= n]`, but for the last bits."""
@@ -141,19 +174,19 @@ class ObserverView:
         values = self._of_owners(values)
         return {f: FeatureVector(values[s].copy(), names) for rank, f, s, names in self.segments if rank == self.rank}
 
-    def others(self, values: Floats) -> dict[str, dict[str, FeatureVector]]:
-        """The others' part: {agent id or "global": {feature: vector}}."""
+    def others(self, values: Floats, unseen: Collection[int] = ()) -> dict[str, dict[str, FeatureVector]]:
+        """The others' part: {agent id or "global": {feature: vector}}, without those of the ranks `unseen`."""
         tree: dict[str, dict[str, FeatureVector]] = {}
         values = self._of_owners(values)
         for rank, feature, where, names in self.segments:
-            if rank != self.rank:
+            if rank != self.rank and rank not in unseen:
                 tree.setdefault(self.layout.rows[rank].owner_id, {})[feature] = FeatureVector(values[where], names)
         return tree
 
     def describe(self, vector: NDArray[Any], timestamp: float) -> dict[str, Any]:
-        """The dictionary of a vector, as messages and traces carry it."""
+        """The dictionary of what it received, as messages and traces carry it."""
         values = np.asarray(vector[: len(self.columns)], dtype=np.float64)
-        return Observation(self.local(values), self.others(values), timestamp).to_dict()
+        return Observation(self.local(values), self.others(values, self.unseen(values)), timestamp).to_dict()
 
 
 class ObservationPlan:
@@ -161,12 +194,13 @@ class ObservationPlan:
 
     Args:
         observe_age: add one column per source agent, the age of its information in seconds.
+        observe_visible: add one per agent that the hook `sees` is asked about, 1 where it was visible.
         observability: an observability matrix, or one that is not enabled: everything that is observed; None: the tags.
         padded: kinds of the observers, by rank: those of one kind whose own features are equal get vectors of one
             width; None: every vector is as wide as what is seen.
 
     Attributes:
-        adds: does anything come after what is seen, ages or what pads, in anybody's vector?
+        adds: does anything come after what is seen, ages, who is visible, or what pads, in anybody's vector?
         by_wrong_clocks: may ages be those of clocks that are wrong (T28), so that some are below 0?
     """
 
@@ -177,13 +211,17 @@ class ObservationPlan:
         observe_age: bool = False,
         observability: ObservabilityConfig | None = None,
         padded: Sequence[Hashable] | None = None,
+        observe_visible: bool = False,
     ) -> None:
         self.hierarchy, self.layout, self.observe_age = hierarchy, layout, observe_age
-        self.observability = observability
-        self.views = tuple(ObserverView(layout, rank, visible) for rank, visible in enumerate(self._compile()))
+        self.observability, self.observe_visible = observability, observe_visible
+        asks = self.rule != "everything"
+        self.views = tuple(ObserverView(layout, rank, visible, asks) for rank, visible in enumerate(self._compile()))
+        if observe_visible and layout.sight is None:
+            raise ConfigError("observe_visible=True: no hook says who sees whom; write sees(world, observer, target)")
         kinds = None if padded is None else [(kind, *self._self(rank)) for rank, kind in enumerate(padded)]
         self.padding = Padding(kinds, [self._width(rank) for rank in range(len(self.views))])
-        self.adds = observe_age or self.padding.any
+        self.adds = observe_age or observe_visible or self.padding.any
         self.by_wrong_clocks = False
 
     def _self(self, rank: int) -> tuple[Hashable, ...]:
@@ -242,7 +280,17 @@ class ObservationPlan:
 
     def _width(self, rank: int) -> int:
         view = self.views[rank]
-        return len(view.columns) + (len(view.sources) if self.observe_age else 0)
+        return len(view.columns) + (len(view.sources) if self.observe_age else 0) + len(self.flags(rank))
+
+    def flags(self, rank: int) -> list[int]:
+        """Columns that say whom an observer sees, where its vector has them, after the ages."""
+        return [column for _, column in self.views[rank].asked] if self.observe_visible else []
+
+    @cached_property
+    def asked(self) -> list[tuple[int, int]]:
+        """Pairs of ranks, (observer, target), that the hook `sees` is asked about, by target."""
+        pairs = [(rank, target) for rank, view in enumerate(self.views) for target, _ in view.asked]
+        return sorted(pairs, key=lambda pair: pair[1])
 
     def size(self, rank: int) -> int:
         """Length of the observer's vector."""
@@ -254,16 +302,17 @@ class ObservationPlan:
         return self.padding.most([len(view.sources) for view in self.views])
 
     def names(self, rank: int) -> list[str]:
-        """Names of the vector's elements; after what is seen ages, as `age.battery_2`, then `pad[7]` and `mask[0]`."""
-        view = self.views[rank]
-        ages = [f"age.{self.layout.rows[i].owner_id}" for i in view.sources] if self.observe_age else []
-        return view.names + ages + self.padding.names(rank)
+        """Names of the elements; after what is seen `age.battery_2`, `visible.battery_2`, `pad[7]` and `mask[0]`."""
+        view, rows = self.views[rank], self.layout.rows
+        ages = [f"age.{rows[i].owner_id}" for i in view.sources] if self.observe_age else []
+        visible = [f"visible.{rows[target].owner_id}" for target, _ in view.asked] if self.observe_visible else []
+        return view.names + ages + visible + self.padding.names(rank)
 
     def units(self, rank: int) -> list[str]:
-        """Units of the vector's elements; ages are in s, what pads has none."""
-        view, tail = self.views[rank], len(self.padding.tails[rank])
+        """Units of the vector's elements; ages are in s, who is visible and what pads has none."""
+        view, others = self.views[rank], len(self.flags(rank)) + len(self.padding.tails[rank])
         units = [self.layout.units[i] for i in view.columns]
-        return units + ["s"] * (self._width(rank) - len(view.columns)) + ["1"] * tail
+        return units + ["s"] * (self.size(rank) - len(view.columns) - others) + ["1"] * others
 
     def foreknown(self, rank: int) -> list[bool]:
         """Which of the vector's elements may tell of what is still to come; ages and what pads never do."""
@@ -276,26 +325,33 @@ class ObservationPlan:
 
     def _bounds(self, rank: int) -> Bounds:
         view = self.views[rank]
-        ages = len(view.sources) if self.observe_age else 0
+        ages, flags = len(view.sources) if self.observe_age else 0, len(self.flags(rank))
         low, high = self.layout.low[view.columns], self.layout.high[view.columns]
         places, less = view.relative
         low[places], high[places] = low[places] - high[less], high[places] - low[less]
-        low = np.concatenate([np.maximum(low, -UNBOUNDED), np.full(ages, -UNBOUNDED if self.by_wrong_clocks else 0.0)])
-        high = np.concatenate([np.minimum(high, UNBOUNDED), np.full(ages, UNBOUNDED)])
+        hidden = view.hides[0]
+        low[hidden], high[hidden] = np.minimum(low[hidden], view.instead), np.maximum(high[hidden], view.instead)
+        oldest = -UNBOUNDED if self.by_wrong_clocks else 0.0
+        low = np.concatenate([np.maximum(low, -UNBOUNDED), np.full(ages, oldest), np.zeros(flags)])
+        high = np.concatenate([np.minimum(high, UNBOUNDED), np.full(ages, UNBOUNDED), np.ones(flags)])
         return low.astype(np.float32), high.astype(np.float32)
 
     def vector(self, rank: int, array: Floats, moment: Moment, ages: Floats | None = None) -> Floats32:
         """One observer's vector, float32 `[n]`, from the truth or the cache; `ages` in s, one per source."""
-        return self.complete(rank, self.views[rank].read(array, moment).astype(np.float32), ages)
+        return self.complete(rank, self.views[rank].receive(array, moment), ages)
 
-    def complete(self, rank: int, values: Floats32, ages: Floats | None = None) -> Floats32:
-        """One observer's vector from what it sees, float32 `[columns]`; `ages` in s, one per source, None: all 0."""
+    def complete(self, rank: int, received: NDArray[Any], ages: Floats | None = None) -> Floats32:
+        """One observer's vector from what it received, `[columns]`; `ages` in s, one per source, None: all 0."""
+        view = self.views[rank]
+        values = view.as_differences(received).astype(np.float32, copy=False)
         if not self.adds:
             return values
-        parts = [values, self.padding.tails[rank]]
+        parts = [values]
         if self.observe_age:
-            parts[1:1] = [(np.zeros(len(self.views[rank].sources)) if ages is None else ages).astype(np.float32)]
-        return np.concatenate(parts)
+            parts.append((np.zeros(len(view.sources)) if ages is None else ages).astype(np.float32))
+        if self.observe_visible:
+            parts.append(view.sees(received).astype(np.float32))
+        return np.concatenate([*parts, self.padding.tails[rank]])
 
     def relative(self, ranks: Sequence[int], starts: Sequence[int]) -> NDArray[np.int64]:
         """`ObserverView.relative` of several observers whose vectors begin at `starts`: `[2, k]`."""

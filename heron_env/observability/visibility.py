@@ -52,7 +52,8 @@ class Sight:
         law: of the noise, "multiplicative" or "additive".
         reason: `own`, `tag public` (which ones), `row matrix[2]` (which one), `default`, `not enabled` (the matrix is
             not, so everything is seen) or `critic`; of a hidden column also `no tag`, `bookkeeping` (nobody's), or
-            `said` (by the observer).
+            `said` (by the observer). Where the hook `sees` is asked about the two it ends in
+            `if sees(...)` (V11).
         told: what horizontal protocols make of it: `told by battery_2.Charge.soc` of an inbox, `told into Heard.soc`
             of what another agent tells this observer, seen or not; else "".
     """
@@ -120,14 +121,14 @@ class VisibilityMatrix:
             entries += [self._sight(rank, column, HIDDEN, False) for column in unseen.tolist()]
         return entries
 
-    def sees(self, observer: str, target: str, field: str | None = None) -> float | None:
-        """The noise factor (0: exact), or None where it is hidden: V1's procedure for one pair.
+    def level_of(self, observer: str, target: str, field: str | None = None) -> float | None:
+        """The noise factor (0: exact), or None where it is hidden: V1's procedure for one pair, whatever `sees` says.
 
         >>> from heron_env import make
         >>> matrix = make("heron/BatteryGrid-v0", scope="parent").visibility_matrix()
-        >>> matrix.sees("zone_1", "battery_1", "soc"), matrix.sees("battery_2", "battery_1", "soc")
+        >>> matrix.level_of("zone_1", "battery_1", "soc"), matrix.level_of("battery_2", "battery_1", "soc")
         (0.0, None)
-        >>> matrix.sees("critic", "battery_1.BatteryChargeFeature.capacity")
+        >>> matrix.level_of("critic", "battery_1.BatteryChargeFeature.capacity")
         0.0
 
         Args:
@@ -215,6 +216,8 @@ class VisibilityMatrix:
         if rank == len(self.hierarchy):
             return Verdict("critic", EXACT, MULTIPLICATIVE, "critic")
         level, factor, law, reason = self._of_pair(rank, owner, feature, q)
+        if not math.isnan(factor) and owner in dict(self.plan.views[rank].asked):
+            reason += " if sees(...)"
         if not q.observed or (rank == owner and not q.to_owner):
             return Verdict(level, HIDDEN, MULTIPLICATIVE, "said" if q.observed else "bookkeeping")
         if not math.isnan(factor) and not (q.noisy and q.kind in ("float", "int")):

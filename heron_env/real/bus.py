@@ -148,9 +148,11 @@ def read_vector(view: ObserverView, described: dict[str, Any]) -> NDArray[Any]:
 
     Raises ValueError, KeyError, TypeError for another dictionary.
     """
-    values = np.empty(len(view.columns))
+    values, hidden = np.full(len(view.columns), np.nan), {rank for rank, _ in view.asked}
     for rank, feature, place, _ in view.segments:
         owner = view.layout.rows[rank].owner_id
+        if rank in hidden and owner not in described["global_info"]:
+            continue
         part = described["local"] if rank == view.rank else described["global_info"][owner]
         values[place] = np.asarray(part[feature], dtype=np.float64)
     return (values if view.order is None else values[view.order]).astype(view.carried)

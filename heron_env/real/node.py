@@ -289,13 +289,10 @@ class NodeProcess:
     def _vector(self, ask: bus.Ask, rank: int) -> NDArray[np.float32]:
         """What the agent sees: what came over the network, and what it reads of itself now (T19)."""
         plan = self.env.simulation.model.plan
-        view = plan.views[rank]
-        values = bus.read_vector(view, self._messages.pop(ask.id))
+        values = bus.read_vector(plan.views[rank], self._messages.pop(ask.id))
         if ask.own is not None:
             values[: len(ask.own)] = ask.own
-        vector = view.as_differences(values).astype(np.float32, copy=False)
-        ages = None if ask.ages is None else np.array(ask.ages, dtype=np.float64)
-        return plan.complete(rank, vector, ages) if plan.adds else vector
+        return plan.complete(rank, values, None if ask.ages is None else np.array(ask.ages, dtype=np.float64))
 
 
 def sealed_of(letter: Any, where: str) -> Sealed:

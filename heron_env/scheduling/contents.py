@@ -23,7 +23,9 @@ def content_size(message: Any, sizes: dict[str, float]) -> float:
     match message:
         case m.ObservationReply() | m.ObservationPush():
             return 4.0 * len(message.vector)
-        case m.Command() | m.PushedCommand() | m.StateReport() | m.SharedState():
+        case m.StateReport():
+            return 4.0 * message.view.size
+        case m.Command() | m.PushedCommand() | m.SharedState():
             return 4.0 * len(message.values)
         case m.LetterUnderWay():
             return float(len(message.letter.text.encode()))

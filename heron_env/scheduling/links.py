@@ -332,7 +332,7 @@ class LinkDraws(dict[Question, "Blocks"]):
             return (self._uniforms("loss", *where) < self.loss).astype(np.int64)
         if self.ratio and nominal:
             spread = nominal * (1.0 + self._deviations(self._uniforms("delay", *where), self.ratio))
-            delays = np.minimum(np.rint(spread), FAR).astype(np.int64)
+            delays = clip(np.rint(spread), 0.0, FAR).astype(np.int64)
         else:
             delays = np.full((len(self._agents[links]), count), nominal)
         delays = np.maximum(delays, self._least)

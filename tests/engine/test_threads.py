@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from heron_env import BatchEnv, make
-from heron_env.engine import lanes as timed
+from heron_env.engine import trial as timed
 from heron_env.testing import inspect
 
 pytestmark = pytest.mark.e2e

@@ -160,14 +160,14 @@ def test_noise_lies_on_what_others_show_and_never_on_ones_own():
     soc = [name.endswith("soc") for name in env.observation_names("battery_1")]
     differs = seen["battery_1"] != exact["battery_1"]
     assert differs.tolist() == [s and not o for s, o in zip(soc, own, strict=True)]
-    assert env.visibility_matrix().sees("battery_1", "battery_2", "soc") == 0.3
+    assert env.visibility_matrix().level_of("battery_1", "battery_2", "soc") == 0.3
 
 
 def test_noise_shows_nothing_that_tags_hide():
     plain = make("heron/BatteryGrid-v0", scope="owner")
     noisy = make("heron/BatteryGrid-v0", scope="owner", observability=Condition(noise=0.3).observability(None))
     assert noisy.observation_names("battery_1") == plain.observation_names("battery_1")
-    assert noisy.visibility_matrix().sees("battery_1", "battery_2", "soc") is None
+    assert noisy.visibility_matrix().level_of("battery_1", "battery_2", "soc") is None
 
 
 def test_noise_comes_on_top_of_a_matrix():

@@ -92,11 +92,13 @@ def same_state(run: Any, plain: PlainClock, when: str) -> None:
     env, simulation = run.env, run.env.simulation
     for name, mine, theirs in (
         ("truth", simulation.truth, plain.simulation.truth),
-        ("cache", env.proxy.cache, plain.cache),
+        ("cache", env.proxy.cache[: len(plain.cache)], plain.cache),
     ):
         differ = np.flatnonzero(mine.view(np.int64) != theirs.view(np.int64))
         told = [(simulation.model.layout.full_names[i], mine[i], theirs[i]) for i in differ[:5]]
         assert not told, f"{when} the {name} differs from the plain clock's: {told}"
+    bits = env.proxy.cache[len(plain.cache) :]
+    assert bits.tolist() == plain.sight.all_told(plain.known).tolist(), f"{when} others are in sight at the proxy"
     assert env.proxy.as_of.tolist() == plain.as_of.tolist(), f"{when} the cache is of another time"
     assert simulation.alive == plain.simulation.alive, f"{when} others are alive"
     counts, state = plain.messages(), run.state()["messages"]
@@ -130,17 +132,27 @@ def happened(trace: Any) -> Iterator[tuple[Any, ...]]:
         yield record.t_ns, record.kind, record.agent, record.number, content, record.cancelled
 
 
-def told(ns: int, kind: str, rank: int, number: int, content: Any, cancelled: bool) -> tuple[Any, ...]:
-    """What a trace has of an event of the plain clock."""
+def told(
+    plain: PlainClock, ns: int, kind: str, rank: int, number: int, content: Any, cancelled: bool
+) -> tuple[Any, ...]:
+    """What a trace has of an event of the plain clock: behind a row who sees it, and nan for what is hidden."""
     if kind in ("Disturbed", "Settle"):
         content = None
-    return ns, kind, rank, number, content[:3] if kind == "StateReport" else content, cancelled
+    elif kind == "StateReport":
+        row, as_of, values, bits, *_ = content
+        content = row, as_of, np.concatenate([values, plain.sight.told(row, bits)])
+    elif kind == "ObservationReply":
+        (received, as_of, unseen), view = content, plain.views[rank]
+        received = received.copy()
+        received[np.isin(plain.simulation.model.layout.owner_of[view.columns], [*unseen])] = np.nan
+        content = received, as_of
+    return ns, kind, rank, number, content, cancelled
 
 
 def same_events(run: Any, plain: PlainClock) -> None:
     """The same things happened at the same times; the order of those that nobody can tell apart is free."""
     mine = sorted(map(as_bytes, happened(run.context.result.trace)), key=repr)
-    theirs = sorted((as_bytes(told(*event)) for event in plain.seen), key=repr)
+    theirs = sorted((as_bytes(told(plain, *event)) for event in plain.seen), key=repr)
     for one, two in zip(mine, theirs, strict=False):
         assert one == two, f"what happened differs: {one}, plainly {two}"
     assert len(mine) == len(theirs), f"so many things happened: {len(mine)}, plainly {len(theirs)}"

@@ -209,13 +209,15 @@ def check_event_batch(
         watch = Watch(env, policies_of(env), RECORD, seed=first, schedule=schedule)
         theirs = watch.result
         where = f"lane {lane} of {lanes}, seed {seed}: "
+        layout = env.simulation.model.layout
+        names = [*layout.full_names, *(f"who is in sight {i}" for i in range(layout.width - layout.size))]
         same_results(mine, theirs, where)
         for name, array, other in (
             ("truth", course.truth[lane], env.simulation.truth),
             ("cache", course.cache[lane], env.proxy.cache),
         ):
             differ = np.flatnonzero(array.view(np.int64) != other.view(np.int64))
-            told = [(env.simulation.model.layout.full_names[i], array[i], other[i]) for i in differ[:5]]
+            told = [(names[i], array[i], other[i]) for i in differ[:5]]
             assert not told, f"{where}at the end the {name} is not the Python clock's: {told}"
         same_rows(watch, course.rows[lane], course.ends[lane], options.get("gamma", 1.0), where)
     return course

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from laws.checks_batch import Arrays, Script
 from laws.oracle import Reader, _close, _end, _scores
-from laws.visibility import as_seen, sights
+from laws.plain_sight import Pair, PlainSight
 from strategies import Recipe
 
 from heron_env import BatchEnv, Broadcast, SetpointSplit
@@ -104,7 +104,7 @@ class Lane:
     def __init__(self, batch: BatchEnv, recipe: Recipe, number: int) -> None:
         self.batch, self.recipe, self.number, self.env = batch, recipe, number, batch.env
         env, self.ranks = batch.env, range(len(batch.env.hierarchy))
-        self.read, self.nodes, self.found = Reader(env), recipe.root.nodes(), [sights(env, rank) for rank in self.ranks]
+        self.read, self.nodes, self.sight = Reader(env), recipe.root.nodes(), PlainSight(env)
         self.spans = [batch._engine.lanes.action_slice(rank) for rank in self.ranks]  # type: ignore[attr-defined]
         self.seed, self.episode = 0, -1
         self.lengths, self.returns = 0, np.zeros(len(self.ranks))
@@ -132,13 +132,17 @@ class Lane:
 
     def check_shown(self, shown: Arrays, infos: Any) -> None:
         """Each observer sees what it may, with the noise of this moment; agents that live are told so."""
-        moment = self.seed, self.episode, self.step
+        moment, bits = (self.seed, self.episode, self.step), dict[Pair, bool]()
+        for rank in self.ranks:
+            bits |= self.sight.of(rank, self.truth[: self.env.simulation.model.layout.size], self.step)
         for name, agents in self.batch.groups.items():
             for place, agent in enumerate(agents):
                 rank = self.env.hierarchy.index[agent]
-                expected = as_seen(self.found[rank], self.truth, moment)
-                seen = shown[name][self.number, place][: len(expected)]
+                expected, flags = self.sight.as_seen(rank, self.truth, bits, moment)
+                vector = shown[name][self.number, place]
+                seen = vector[: len(expected)]
                 assert seen.tobytes() == expected.tobytes(), f"{self}: {agent} is shown something else"
+                assert vector[len(vector) - len(flags) :].tolist() == flags.tolist(), f"{self}: {agent} sees others"
                 assert infos[name]["decision"][self.number, place] == self.codes[rank] or not self.alive[rank]
                 assert self.batch.alive(name)[self.number, place] == self.alive[rank], f"{self}: who lives?"
 

@@ -1,4 +1,4 @@
-"""The event clock (T1 to T14, T17 to T19, T22, T23) once more: plain, slow, written from the law: the agents.
+"""The event clock (T1 to T14, T17 to T19, T22, T23, V11) once more: plain, slow, written from the law: the agents.
 
 A list that is searched for its minimum, events as tuples, and a method for each kind, named as the trace names it.
 """
@@ -6,7 +6,6 @@ A list that is searched for its minimum, events as tuples, and a method for each
 from collections import Counter
 from typing import Any
 
-import numpy as np
 from laws.plain_agenda import COMMAND, EFFECT, REPLY, REPORT, REQUEST, TICK
 from laws.plain_draws import ages_by_clocks
 from laws.plain_world import SECOND, PlainWorld
@@ -114,10 +113,12 @@ class PlainClock(PlainWorld):
 
     def on_ObservationRequest(self, rank: int, number: int, turn: int) -> None:
         view = self.views[rank]
-        vector = view.receive(self.cache, Moment(*self.keys, turn)).astype(view.carried)
+        values = self.cache[view.columns]
+        if view.noise is not None:
+            view.noise.add_noise(values, Moment(*self.keys, turn))
         late = self.links[rank].delay(self.timings[rank].obs, "tick", Leg.GATHERING, number, self.now)
         leaves = min(self.now + late, 2**63 - 1)  # T1: no draw is of a later time
-        content = (vector, self.as_of[view.sources].copy())
+        content = (values.astype(view.carried), self.as_of[view.sources].copy(), self.sight.unseen(rank, self.known))
         self._send("ObservationReply", rank, number, content, REPLY, "down", "tick", Leg.OBSERVATION_REPLY, at=leaves)
 
     def on_ObservationReply(self, rank: int, number: int, content: Any) -> None:
@@ -128,13 +129,12 @@ class PlainClock(PlainWorld):
         if rank in self.thoughts:
             self.busy[rank] += 1
             return
-        vector, as_of = self.seen[-1][4] = self._with_own_rows(rank, *content)
-        vector = self.views[rank].as_differences(vector).astype(np.float32)
+        received, as_of, unseen = self.seen[-1][4] = (*self._with_own_rows(rank, *content[:2]), content[2])
         ages = [max(self.now - since, 0) / 1e9 for since in as_of.tolist()]
         self.ages[rank] += ages
-        if self.simulation.model.plan.observe_age:
-            ages = ages_by_clocks(self.timings, rank, self.views[rank].sources, as_of, self.now)
-            vector = np.concatenate([vector, np.array(ages, np.float32)])
+        shown = self.simulation.model.plan.observe_age
+        ages = ages_by_clocks(self.timings, rank, self.views[rank].sources, as_of, self.now) if shown else []
+        vector = self.sight.vector(rank, received, unseen, ages)
         self.shown[rank].append((self._nominal(rank, number) / 1e9, vector))
         policy, spec = self.policies[rank], self.simulation.model.specs[rank]
         if not hasattr(policy, "answer"):
@@ -180,8 +180,8 @@ class PlainClock(PlainWorld):
         vector, as_of, view = vector.copy(), as_of.copy(), self.views[rank]
         measured, since = self._as_measured(), max(self.physics_as_of, self.effect_as_of[rank])
         if rank in self.muted:
-            mode, values, before = self.muted[rank]
-            measured[self.rows[rank].reported.columns] = values
+            mode, (values, _), before = self.muted[rank]
+            measured[self.reported[rank]] = values
             since = before if mode == "vanish" else since  # a frozen sensor does not say that it is old
         own = self.simulation.model.layout.owner_of[view.columns] == rank
         vector[own] = measured[view.columns[own]]

@@ -1,6 +1,6 @@
 """The world's half of the plain clock: physics, telemetry, what is known at the proxy, what happens from outside.
 
-Rules of agents and of the world are run by a simulation, which knows no time (T1, T3, T4, T12, T14, T18, V8).
+Rules of agents and of the world are run by a simulation, which knows no time (T1, T3, T4, T12, T14, T18, V8, V11).
 """
 
 from typing import Any
@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from laws.plain_agenda import CLOSE, ENV_UPDATE, PHYSICS, REPORT, REWARD, PlainAgenda
 from laws.plain_draws import PlainLink
+from laws.plain_sight import Pair, PlainSight
 
 from heron_env.testing import clock
 
 SECOND = 1_000_000_000
+Measured = tuple[Any, dict[Pair, bool]]
+"""The reported columns of a row, and who sees it: one measurement."""
 NOBODY = -1
 
 
@@ -20,9 +23,10 @@ class PlainWorld(PlainAgenda):
 
     Attributes:
         cache, as_of: what the proxy knows, `[columns]`, and since when, ns by row.
+        known: who sees whom by what the proxy knows.
         facts: numbers the facts about the world; a report of an earlier one is old.
         flows: what the `per_step` columns came to in the last step that has ended.
-        muted: rows whose sensor has failed: (mode, what it measured last, since when that was known, ns).
+        muted: rows whose sensor has failed: (mode, what was measured last, and for whom, known since when, ns).
     """
 
     def __init__(
@@ -39,10 +43,14 @@ class PlainWorld(PlainAgenda):
         self.ranks = range(len(self.rows) - 1)
         self.facts = 0
         self.cache = self.simulation.truth.copy()
+        self.sight, self.known = PlainSight(env), dict[Pair, bool]()
+        for row in range(len(self.rows)):
+            self.known |= self.sight.of(row)
+        self.reported = [row.reported.columns[: row.reported.size] for row in self.rows]
         self.as_of, self.version = np.zeros(len(self.rows), np.int64), [0] * len(self.rows)
         self.flows = np.zeros(len(self.simulation.model.layout.per_step))
         self.heard: dict[int, tuple[int, Any]] = {}
-        self.news: dict[int, tuple[int, Any, list[int]]] = {}
+        self.news: dict[int, tuple[int, list[Measured], list[int]]] = {}
         self.rewards: list[list[tuple[float, float]]] = [[] for _ in self.ranks]
         self.terminated, self.truncated = [False] * len(self.ranks), [False] * len(self.ranks)
         self.last_members = list(self.ranks)
@@ -50,7 +58,7 @@ class PlainWorld(PlainAgenda):
         self.next_substep, self.begun, self.carried_out = 0, 0, 0.0
         self.settled = 0
         self.disturbances = list(disturbances)
-        self.muted: dict[int, tuple[str, Any, int]] = {}
+        self.muted: dict[int, tuple[str, Measured, int]] = {}
         self._plan_substep(0, 0)
         self._plan_disturbances()
 
@@ -107,8 +115,8 @@ class PlainWorld(PlainAgenda):
             return
         version, slices, members = self.news[step]
         if self.interval == self.dt:
-            for row, values in enumerate(slices):
-                self._report(row, "cycle", step, version, (step + 1) * self.dt, values, PHYSICS)
+            for row, measured in enumerate(slices):
+                self._report(row, "cycle", step, version, (step + 1) * self.dt, measured, PHYSICS)
         for member in members:
             self._send_surely("CycleCompletion", member, step, None, PHYSICS, at=self.now + self.timings[0].msg)
 
@@ -121,11 +129,11 @@ class PlainWorld(PlainAgenda):
     def on_LocalStateReply(self, rank: int, step: int, content: Any) -> None:
         self._send_surely("TickResultReport", rank, step, None, REWARD)
 
-    # Measuring and reporting (T12, T18)
+    # Measuring and reporting (T12, T18, V11)
 
-    def _measured(self, row: int) -> Any:
-        """What a sensor would say now, `[reported columns]`: of a flow what the last step that has ended came to."""
-        return self._as_measured()[self.rows[row].reported.columns]
+    def _measured(self, row: int) -> Measured:
+        """What a sensor would say now, `[reported columns]`, and to whom: of a flow what the last step came to."""
+        return self._as_measured()[self.reported[row]], self.sight.of(row)
 
     def _as_measured(self) -> Any:
         truth = self.simulation.truth.copy()
@@ -137,24 +145,27 @@ class PlainWorld(PlainAgenda):
         for row in range(len(self.rows)):
             self._report(row, "telemetry", number, self.facts, self.physics_as_of, self._measured(row), PHYSICS)
 
-    def _report(self, row: int, cause: str, number: int, version: int, as_of: int, values: Any, phase: int) -> None:
+    def _report(
+        self, row: int, cause: str, number: int, version: int, as_of: int, measured: Measured, phase: int
+    ) -> None:
         """Over the agent's link, the global row over the system agent's, unless the sensor has failed."""
         if not self.rows[row].reported.counts:
             return
         if row in self.muted:
-            mode, values, _ = self.muted[row]
+            mode, measured, _ = self.muted[row]
             if mode == "vanish":
                 return
         rank, why = (0, f"{cause} of the global row") if row == len(self.rows) - 1 else (row, cause)
         self._send(
-            "StateReport", rank, number, (row, as_of, values, version, cause), phase, "up", why, clock.Leg.REPORT
+            "StateReport", rank, number, (row, as_of, *measured, version, cause), phase, "up", why, clock.Leg.REPORT
         )
 
     def on_StateReport(self, rank: int, number: int, content: Any) -> None:
         """The cache takes a row only if it is newer."""
-        row, as_of, values, version, cause = content
+        row, as_of, values, bits, version, cause = content
         if version > self.version[row]:
-            self.cache[self.rows[row].reported.columns] = values
+            self.cache[self.reported[row]] = values
+            self.known |= bits
             self.version[row], self.as_of[row] = version, as_of
         if cause == "effect":
             self._send("ReportReceived", rank, number, None, REPORT, "receipts", "effect", clock.Leg.REPORT_RECEIVED)
@@ -213,7 +224,7 @@ class PlainWorld(PlainAgenda):
             self.env.disturb(simulation.world, disturbance)
             simulation.model.layout.clip_columns(simulation.truth)
             differs = before != simulation.truth
-            changed = [r for r, row in enumerate(self.rows) if differs[row.reported.columns].any()]
+            changed = [r for r in range(len(self.rows)) if differs[self.reported[r]].any()]
         for row in changed:
             self.facts += 1
             cause = f"disturbance {number}"

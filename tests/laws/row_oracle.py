@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from laws.plain_draws import ages_by_clocks
+from laws.plain_sight import PlainSight
 
 from heron_env import EpisodeResult, HeronEnv
 from heron_env.core.masking import flat
@@ -58,6 +59,7 @@ class Watch:
         self.env, self.ids = env, env.hierarchy.ids
         self.agents = {rank: Watched() for rank in policies}
         self._number, self._ended, self._at = -1, list[int](), 0
+        self._sight = PlainSight(env)
         asked = {self.ids[rank]: self._noting(rank, policy) for rank, policy in policies.items()}
         self._run: Any = env.start_event_driven(asked, record=record, **given)
         self._run._handlers = {kind: self._looking(kind, one) for kind, one in self._run._handlers.items()}
@@ -110,14 +112,15 @@ class Watch:
         plan, proxy = self.env.simulation.model.plan, self.env.proxy
         for rank in self._ended:
             view = plan.views[rank]
-            vector = view.receive(proxy.cache, context.moment(now // context.dt_ns)).astype(view.carried)
+            received = proxy.cache[view.columns]
+            if view.noise is not None:
+                view.noise.add_noise(received, context.moment(now // context.dt_ns))
+            received = received.astype(view.carried)
             as_of = proxy.as_of[view.sources_span].copy()
             if context.timings[rank].local:
-                context.measuring.read_own(rank, vector, as_of)
-            vector = view.as_differences(vector).astype(np.float32)
-            if plan.adds:
-                ages = np.array(ages_by_clocks(context.timings, rank, view.sources, as_of, now))
-                vector = plan.complete(rank, vector, ages)
+                context.measuring.read_own(rank, received, as_of)
+            ages = ages_by_clocks(context.timings, rank, view.sources, as_of, now) if plan.observe_age else []
+            vector = self._sight.vector(rank, received, self._sight.unseen(rank, self._sight.known(proxy.cache)), ages)
             self.agents[rank].end = Seen(now, vector, self.env.state())
         self._ended = []
 

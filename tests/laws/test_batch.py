@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.checks_batch import Script, batch_of, check_batch, check_compiled_is_plain, check_in_tiles_or_not
 from laws.examples import SILENT, TALK
-from strategies import Recipe, batched, recipes, ticks
+from strategies import Recipe, batched, recipes, seeing, ticks
 
 FEW = max(3, settings().max_examples // 20)
 """Examples of many lanes each."""
@@ -52,7 +52,7 @@ def test_in_tiles_a_batch_is_what_it_is_without(data: st.DataObject) -> None:
 @settings(max_examples=FEW)
 @given(st.data())
 def test_one_by_one_a_batch_is_its_single_environments(data: st.DataObject) -> None:
-    recipe = data.draw(recipes())
+    recipe = data.draw(recipes().flatmap(seeing))
     check_batch(replace(recipe, compile=False), data.draw(scripts(recipe)))
 
 
@@ -67,7 +67,7 @@ def test_compiled_lanes_are_plain_python_to_1e_9(data: st.DataObject) -> None:
 @settings(max_examples=2 * FEW)
 @given(st.data())
 def test_with_world_rules_too(data: st.DataObject) -> None:
-    recipe = data.draw(batched("rules"))
+    recipe = data.draw(seeing(data.draw(batched("rules"))))
     script = data.draw(scripts(recipe))
     check_batch(recipe, script)
     check_compiled_is_plain(replace(recipe, dt=min(recipe.dt, 1.0)), script)

@@ -9,7 +9,7 @@ from laws.checks_batch import Script
 from laws.checks_lanes import check_lanes
 from laws.test_batch import RESETS, scripts
 from laws.uncompiled_lanes import uncompiled_kernels
-from strategies import Node, Recipe, recipes
+from strategies import Node, Recipe, recipes, seeing
 
 from heron_env import ObservabilityConfig, ScheduleConfig
 
@@ -43,7 +43,7 @@ SCRIPT = Script(3, turns=14, schedule=TICKS, resets=RESETS, salt=3)
 @settings(max_examples=FEW)
 @given(st.data())
 def test_lanes_are_what_the_laws_say(data: st.DataObject) -> None:
-    recipe = data.draw(recipes())
+    recipe = data.draw(recipes().flatmap(seeing))
     check_lanes(recipe, data.draw(scripts(recipe)))
 
 

@@ -18,6 +18,7 @@ from strategies import (
     observabilities,
     recipes,
     schedule_configs,
+    seeing,
     talking,
     two_media,
     waiting,
@@ -42,8 +43,8 @@ def worlds(draw: st.DrawFn) -> Recipe:
     substeps = draw(st.sampled_from([1, 2, 3, 4, 4]))
     reports = draw(st.sampled_from([n for n in (1, 2, 3, 4) if substeps % n == 0]))
     recipe = replace(recipe, root=root, substeps=substeps, report_interval=recipe.dt / reports)
-    clocks = draw(st.booleans())
-    return replace(recipe, clocks=clocks, observability=recipe.observability and draw(observabilities(recipe.ids)))
+    recipe = replace(recipe, clocks=draw(st.booleans()))
+    return draw(seeing(replace(recipe, observability=recipe.observability and draw(observabilities(recipe.ids)))))
 
 
 def metered(node: Node) -> Node:

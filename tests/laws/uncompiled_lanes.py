@@ -48,7 +48,7 @@ def uncompiled_kernels(fault: Fault | None = None, least: int = 1) -> Iterator[N
         self._order = SimpleNamespace(**spaces["step"])  # type: ignore[assignment]
         shared: Any = SimpleNamespace(**spaces["loop_kernels"])
         self._phases = PlainPhases(
-            module, shared, self.model, final=self._final, noisy=self._noisy, relative=self._relative
+            module, shared, self.model, final=self._final, noisy=self._noisy, relative=self._relative, hides=self._hides
         )
         self._phases.loops["step"] = self._order.step
 

@@ -126,8 +126,8 @@ def test_the_tags_of_a_feature_or_of_a_quantity_hide_it_from_its_owner(agent: st
     assert {sight.factor for sight in own.values() if not sight.hidden} == {0.0}
     assert own[f"{agent}.Ledger.sum"].reason == own[f"{agent}.Tank.order"].reason == "no tag"
     assert own[f"{agent}.Tank.said"].reason == "said"
-    assert matrix.sees(agent, f"{agent}.Tank.order") is None
-    assert matrix.sees(agent, f"{agent}.Tank.level") == 0.0
+    assert matrix.level_of(agent, f"{agent}.Tank.order") is None
+    assert matrix.level_of(agent, f"{agent}.Tank.level") == 0.0
     assert (env.observation_space(agent).shape, len(env.observation_units(agent))) == (
         (len(env.observation_names(agent)),), len(env.observation_names(agent))
     )  # fmt: skip
@@ -135,9 +135,9 @@ def test_the_tags_of_a_feature_or_of_a_quantity_hide_it_from_its_owner(agent: st
 
 def test_common_noise_lies_on_others_and_never_on_what_one_sees_of_oneself():
     matrix = pumps(observability=ByTags(common_noise=0.25)).visibility_matrix()
-    assert matrix.sees("top", "top.Report.wear") == matrix.sees("pump_1", "pump_1.Tank.level") == 0.0
-    assert matrix.sees("zone_1", "pump_1.Tank.order") == 0.25
-    assert matrix.sees("pump_1", "pump_1.Tank.order") is None
+    assert matrix.level_of("top", "top.Report.wear") == matrix.level_of("pump_1", "pump_1.Tank.level") == 0.0
+    assert matrix.level_of("zone_1", "pump_1.Tank.order") == 0.25
+    assert matrix.level_of("pump_1", "pump_1.Tank.order") is None
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -107,11 +107,13 @@ def test_all_forms_agree(compile: bool, observability: object):
 
 def test_what_one_says_is_hidden_from_oneself_alone():
     matrix = env().visibility_matrix()
-    assert matrix.sees("ship_1", "ship_1", "said") is None and matrix.sees("ship_1", "ship_2", "said") == 0.0
+    assert matrix.level_of("ship_1", "ship_1", "said") is None and matrix.level_of("ship_1", "ship_2", "said") == 0.0
     reasons = {sight.column: sight.reason for sight in matrix.row("ship_1", hidden=True)}
     assert reasons["ship_1.Place.said"] == "said" and reasons["ship_2.Place.said"] == "tag public"
     insiders = env(observability={"default": {"level": "insider"}}).visibility_matrix()
-    assert insiders.sees("ship_1", "ship_1", "said") is None and insiders.sees("ship_1", "ship_2", "said") == 0.0
+    assert (
+        insiders.level_of("ship_1", "ship_1", "said") is None and insiders.level_of("ship_1", "ship_2", "said") == 0.0
+    )
 
 
 @pytest.mark.parametrize("flag", ["relative", "to_owner"])

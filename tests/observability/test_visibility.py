@@ -155,7 +155,7 @@ def require_equal(matrix: VisibilityMatrix, expected: dict[tuple[str, str], floa
             np.testing.assert_equal(row.get(column, math.nan), factor)
             np.testing.assert_equal(whole[column].factor, factor)
             assert whole[column].hidden == math.isnan(factor)
-            assert matrix.sees(observer, column) == (None if math.isnan(factor) else factor)
+            assert matrix.level_of(observer, column) == (None if math.isnan(factor) else factor)
     assert dense[-1].tolist() == [0.0] * len(matrix.columns)
 
 
@@ -289,7 +289,7 @@ def test_an_agent_may_be_called_critic():
 
 
 def test_a_field_is_named_as_one_likes():
-    sees = world(observability=EXAMPLE).visibility_matrix().sees
+    sees = world(observability=EXAMPLE).visibility_matrix().level_of
     assert sees("leaf_1", "leaf_2", "capacity") == 0.0
     assert sees("leaf_1", "leaf_2", "Charge.soc") == 0.1
     assert sees("leaf_1", "leaf_2", "Charge.cells") == sees("leaf_1", "leaf_2", "cells[1]") == 0.1
@@ -306,7 +306,7 @@ def test_wrong_names_are_told():
         (("leaf_1", "Charge.soc"), UnknownFeature, "got 'Charge.soc': a column is agent.Feature.field."),
     ]:
         with pytest.raises(error, match=re.escape(message)):
-            world().visibility_matrix().sees(*ask)
+            world().visibility_matrix().level_of(*ask)
 
 
 def test_it_says_what_it_is():

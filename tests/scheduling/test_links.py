@@ -137,3 +137,10 @@ def test_jittered_ticks_never_run_backwards() -> None:
     assert times[0] == SECOND // 2
     assert all(abs(t - (n * SECOND + SECOND // 2)) <= SECOND // 2 for n, t in enumerate(times))
     assert len(set(times)) > 250
+
+
+def test_a_jitter_far_below_nothing_is_no_delay() -> None:
+    """Beyond what int64 holds, which links drawn one by one do not meet."""
+    far = clock.link("a", ScheduleConfig(msg_delay=9e9, jitter_type="gaussian", jitter_ratio=2.0))
+    drawn = [far.delay(9 * 10**18, "tick", Leg.OBSERVATION_REQUEST, n) for n in range(200)]
+    assert min(drawn) == 0 and max(drawn) == 2**62

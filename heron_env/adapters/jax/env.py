@@ -202,11 +202,15 @@ class JaxEnv:
         return EnvState(**{name: packed(name) for name in KINDS})
 
     def _handed_out(self, lane: TracedLane) -> Step:
+        if self._loops.hides:
+            self._loops.run("sight", lane)
         self._loops.run("publish", lane)
         if self._loops.relative:
             self._loops.converter.value(loop_kernels.relate)(lane, 0, lane["received"], lane["out_observations"])
         elif self._loops.noisy:
             self._loops.converter.value(loop_kernels.add_noise)(lane, 0, lane["out_observations"])
+        if self._loops.hides and not self._loops.relative:
+            self._loops.converter.value(loop_kernels.hide)(lane, 0, lane["out_observations"])
 
         def members(name: str, kind: Any) -> Groups:
             values = lane[name][0].array.astype(kind)

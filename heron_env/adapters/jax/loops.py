@@ -26,7 +26,7 @@ from heron_env.seeding import h
 class Loops:
     """The loops of an environment without branches, and the tables that they read.
 
-    ends: may an agent end before the others? noisy, relative: is anything seen so? errors: makes those of codes.
+    ends: may an agent end before the others? noisy, relative, hides: is anything seen so? errors: makes those of codes.
     """
 
     def __init__(self, env: HeronEnv, observers: Sequence[int]) -> None:
@@ -37,7 +37,7 @@ class Loops:
         tables.number_infos(facts.infos)
         self._fields = facts.infos
         decisions = DecisionTables(model, tables.position.tolist(), tables.slices)
-        observations = ObservationTables(model, model.layout.size + tables.scratch)
+        observations = ObservationTables(model, model.layout.width + tables.scratch)
         memory = Memory(model, 1, tables)
         memory.arrays.initial[:] = env.simulation.initial
         memory.complete(model, tables, decisions, observations, program.world.table(), False)
@@ -45,7 +45,7 @@ class Loops:
         out["received"] = memory.fixed.pop("received")
         self.arrays, self.plain, self.numbers = {**memory.arrays._asdict(), **out}, memory.fixed, memory.numbers
         self.fixed = {name: _numbers(values) for name, values in memory.fixed.items()}
-        self.noisy, self.relative = observations.noisy, observations.relative
+        self.noisy, self.relative, self.hides = observations.noisy, observations.relative, observations.hides
         self.ends = program.source.ends
         self.errors = LaneErrors(model, tuple(tables.position.tolist()), tables.rank_of)
         self._module = program.plain(facts)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.arrays import APPLY, OFFER
+from heron_env.engine.arrays import APPLY, OFFER, SIGHT_OF
 from heron_env.engine.decision_kernels import share_of
 from heron_env.engine.draw_kernel import noise_row, part_of
 from heron_env.engine.event import forms as f
@@ -156,14 +156,27 @@ def gather(D: Any, E: Any, b: Any, r: Any, turn: Any) -> None:
 
 @leaf
 def take_observed(E: Any, b: Any, r: Any, obs: Any, absolute: Any, at: Any) -> None:
-    """From `scratch` into `obs[at]`, what is relative as a difference; in `absolute[at]` as it is."""
-    scratch, first = of(E, "scratch"), of(E, "first_observed")
+    """From `scratch` into `obs[at]`, what is relative as a difference; in `absolute[at]` as it is.
+
+    What the agent does not see by the cache (V11) shows its default, and is nan in `absolute`.
+    """
+    scratch, first, cache, sight = of(E, "scratch"), of(E, "first_observed"), of(E, "cache"), of(E, "absolute_sight")
     start, relative = of(E, "first_relative"), of(E, "relative")
     for j in range(first[r + 1] - first[r]):
         obs[at, j] = scratch[b, j]
     for k in range(start[r], start[r + 1]):
         absolute[at, k - start[r]] = scratch[b, relative[k, 0]]
         obs[at, relative[k, 0]] = scratch[b, relative[k, 0]] - scratch[b, relative[k, 1]]
+        if sight[k] >= 0 and cache[b, sight[k]] == 0.0:
+            absolute[at, k - start[r]] = np.nan
+    start, hidden, instead = of(E, "first_hidden"), of(E, "hidden"), of(E, "instead")
+    for k in range(start[r], start[r + 1]):
+        if cache[b, hidden[k, 1]] == 0.0:
+            obs[at, hidden[k, 0]] = instead[k]
+    start, flag = of(E, "first_flag"), of(E, "flag")
+    j = first[r + 1] - first[r] + (of(E, "first_source")[r + 1] - of(E, "first_source")[r]) * (of(E, "ages")[0] != 0)
+    for k in range(start[r], start[r + 1]):
+        obs[at, j + k - start[r]] = cache[b, flag[k]]
 
 
 @leaf
@@ -218,7 +231,8 @@ def complete_observation(
         for j in range(start[r], start[r + 1]):
             k = starts[r] + relative[j, 1]
             less = truth[b, columns[k]] if sums[k] < 0 else of(E, "ended_sums")[b, sums[k]]
-            obs[at, relative[j, 0]] = absolute[at, j - start[r]] - less
+            value = absolute[at, j - start[r]] - less
+            obs[at, relative[j, 0]] = value if value == value else 0.0
         as_of[since, 0] = max(of(E, "lane")[b, f.DONE], of(E, "acted")[b, r])
     j = starts[r + 1] - starts[r]
     if of(E, "ages")[0] != 0:
@@ -229,6 +243,7 @@ def complete_observation(
             else:
                 obs[at, j] = age / 1e9
             j += 1
+    j += of(E, "first_flag")[r + 1] - of(E, "first_flag")[r]
     for k in range(tails[r], tails[r + 1]):
         obs[at, j] = of(E, "tail")[k]
         j += 1
@@ -377,7 +392,7 @@ def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any
             log[b, at + 3 + k] = table(D, "applied")[b, first[r] + k] if masks else actions[b, first[r] + k]
     if of(E, "reports")[r] != 0:
         lane[b, f.VERSION] += 1
-        truth = table(D, "truth")
+        truth, failures = table(D, "truth"), visit(D, SIGHT_OF, b, r, failures)
         send_report(E, b, r, r, now, truth, b, lane[b, f.VERSION], now, EFFECTED, number, f.EFFECT_REPORT, REPORT_PHASE)
     return failures
 

@@ -103,7 +103,7 @@ def send_report(
     """A report of a row leaves; `source[at]` is the truth that it tells of."""
     first, reported, sizes = of(E, "first_reported"), of(E, "reported"), of(E, "sizes")
     if not send(
-        E, b, r, f.UP, now, now, cause, LEG_REPORT, number, kind, phase, NONE, first[row + 1] - first[row],
+        E, b, r, f.UP, now, now, cause, LEG_REPORT, number, kind, phase, NONE, of(E, "payload")[row],
         stream_of(f.REPORTS_OF, row),
     ):  # fmt: skip
         return

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.engine.arrays import SIGHT
 from heron_env.engine.draw_kernel import GOLDEN, key_with
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import (
@@ -41,6 +42,7 @@ from heron_env.engine.event.links import of, schedule_of, table
 from heron_env.engine.event.media import begin_media, come, transmit
 from heron_env.engine.event.physics import observe_end, pass_token, schedule_substep, simulate
 from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, within
+from heron_env.engine.step import visit
 from heron_env.engine.tables import HIGH, LOW
 
 
@@ -227,11 +229,12 @@ def run(D: Any, first: Any, last: Any, E: Any) -> Any:
 @phase
 def begin(D: Any, first: Any, last: Any, E: Any) -> Any:
     """The start of an episode's clock in the lanes that are IDLE, whose worlds have begun."""
-    lane = of(E, "lane")
+    lane, failed = of(E, "lane"), np.int64(0)
     for b in range(first, last):
         if lane[b, f.STATUS] == f.IDLE:
+            failed = visit(D, SIGHT, b, b + 1, failed)
             begin_lane(D, E, b)
-    return 0
+    return failed
 
 
 @leaf
@@ -390,6 +393,7 @@ def collect_row(E: Any, b: Any, r: Any, slot: Any, n: Any) -> None:
         + of(E, "first_observed")[r + 1]
         - of(E, "first_observed")[r]
     )
+    wide += of(E, "first_flag")[r + 1] - of(E, "first_flag")[r]
     if of(E, "ages")[0] != 0:
         wide += of(E, "first_source")[r + 1] - of(E, "first_source")[r]
     for j in range(obs.shape[1]):

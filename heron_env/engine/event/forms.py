@@ -107,6 +107,8 @@ FORMS: dict[str, tuple[str, int]] = {
     "first_observed": ("int64", 1), "observed": ("int64", 1), "first_source": ("int64", 1), "source": ("int64", 1),
     "own": ("int64", 1), "own_sum": ("int64", 1), "first_tail": ("int64", 1), "tail": ("float32", 1),
     "ages": ("uint8", 1), "first_relative": ("int64", 1), "relative": ("int64", 2),
+    "payload": ("int64", 1), "first_hidden": ("int64", 1), "hidden": ("int64", 2), "instead": ("float32", 1),
+    "absolute_sight": ("int64", 1), "first_flag": ("int64", 1), "flag": ("int64", 1),
     "first_noise": ("int64", 1), "noise_at": ("uint32", 1), "noise_columns": ("uint32", 1), "noise_keys": ("uint64", 1),
     "noise_reach": ("float64", 1), "noise_low": ("float64", 1), "noise_high": ("float64", 1), "noise_law": ("uint8", 1),
     "choices": ("int64", 2), "masks": ("uint8", 1),

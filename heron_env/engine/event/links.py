@@ -81,7 +81,7 @@ def delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, n
     if odds[at, f.RATIO] > 0.0 and ns != 0:
         u = draw(E, b, r, DELAYED, cause, leg, number)
         spread = ns * (1.0 + deviation(u, timing[at, f.JITTER], odds[at, f.RATIO], odds[at, f.SPREAD]))
-        ns = np.int64(min(np.rint(spread), FAR))
+        ns = np.int64(within(np.rint(spread), 0.0, FAR))
     return max(ns, timing[at, f.LEAST])
 
 

@@ -15,6 +15,7 @@ from heron_env.engine.event import forms as f
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.model import Model
 from heron_env.engine.tables import noise_tables
+from heron_env.observability.plan import ObservationPlan, ObserverView
 from heron_env.scheduling.media import Medium
 from heron_env.scheduling.sharing import departs_at_once, ways_of
 from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded, Source, mean_s
@@ -315,6 +316,7 @@ def hierarchy_tables(model: Model, lanes: Lanes, edges: Sequence[Edge], reports:
         "choices": np.array([(span.start, span.stop) for span in choices], dtype=np.int64).reshape(-1, 2),
         "sums": layout.per_step.astype(np.int64),
         **_listed("child", children), **_listed("reported", reported),
+        "payload": np.array([row.reported.size for row in layout.rows], dtype=np.int64),
         **_listed("follower", [[r for r in ranks if model.clocks[r] == c != r] for c in ranks]),
         "reported_sum": np.array([sums.get(c, -1) for row in reported for c in row], dtype=np.int64),
         **_observed(model, sums), **_edges(edges, len(hierarchy)),
@@ -343,7 +345,7 @@ def _observed(model: Model, sums: dict[int, int]) -> Table:
         "own_sum": np.array([sums.get(c, -1) for each in columns for c in each], dtype=np.int64),
         "first_tail": np.cumsum([0, *map(len, tails)], dtype=np.int64), "tail": np.concatenate(tails),
         "ages": np.array([plan.observe_age + plan.by_wrong_clocks], dtype=np.uint8),
-        **_relative([None if view is None else view.relative for view in views]),
+        **_relative([None if view is None else view.relative for view in views]), **_hiding(plan, views),
     }  # fmt: skip
     noises = [None if view is None else view.noise for view in views]
     noisy = [(noise, view.columns) for noise, view in zip(noises, views, strict=True) if noise and view]
@@ -361,6 +363,25 @@ def _relative(each: Sequence[NDArray[np.int64] | None]) -> Table:
         "first_relative": np.cumsum([0, *map(len, pairs)], dtype=np.int64),
         "relative": np.ascontiguousarray(np.concatenate(pairs)),
     }
+
+
+def _hiding(plan: ObservationPlan, views: Sequence[ObserverView | None]) -> Table:
+    """Places in the observation that may be hidden, with the columns that say so, and what stands there then (V11).
+
+    `absolute_sight`: likewise, of each that is relative; -1: nothing hides it. `flag`: the columns that are shown.
+    """
+    hidden = [[] if view is None else view.hides.T.tolist() for view in views]
+    columns = [dict(each) for each in hidden]
+    relative = [[] if view is None else view.relative[0].tolist() for view in views]
+    hides = _listed("hidden", hidden)
+    return {
+        "first_hidden": hides["first_hidden"], "hidden": hides["hidden"].reshape(-1, 2),
+        "instead": np.concatenate([np.zeros(0), *(view.instead for view in views if view)]).astype(np.float32),
+        "absolute_sight": np.array(
+            [of.get(place, -1) for of, places in zip(columns, relative, strict=True) for place in places], np.int64
+        ),
+        **_listed("flag", [[] if view is None else plan.flags(view.rank) for view in views]),
+    }  # fmt: skip
 
 
 def _edges(edges: Sequence[Edge], agents: int) -> Table:

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.engine.arrays import SIGHT
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import complete_observation, copy_state, gather, new_record, take_observed
 from heron_env.engine.event.broker import CLOSE_PHASE, PHYSICS_PHASE, REWARD_PHASE, report_all, send_shares
 from heron_env.engine.event.heap import NEVER, NONE, later, push
 from heron_env.engine.event.links import of, schedule_of, table
 from heron_env.engine.kernels import leaf
-from heron_env.engine.step import move
+from heron_env.engine.step import move, visit
 
 
 @leaf
@@ -50,32 +51,34 @@ def simulate(D: Any, E: Any, first: Any, last: Any) -> Any:
     for b in range(first, last):
         if moving[b] != 0:
             moving[b] = 0
-            lane[b, f.STATUS] = f.FAILED if failed != 0 else f.RUN
             if failed == 0:
-                end_substep(D, E, b, lane[b, f.NEXT])
+                failed = end_substep(D, E, b, lane[b, f.NEXT])
+            lane[b, f.STATUS] = f.FAILED if failed != 0 else f.RUN
     return failed
 
 
 @leaf
-def end_substep(D: Any, E: Any, b: Any, now: Any) -> None:
-    """What follows a substep: the next one, with telemetry, or the rest of the boundary."""
+def end_substep(D: Any, E: Any, b: Any, now: Any) -> Any:
+    """What follows a substep: the next one, with telemetry, or the rest of the boundary; how many rules failed."""
     sizes, lane = of(E, "sizes"), of(E, "lane")
     done, substeps = lane[b, f.SUBSTEP] + 1, sizes[f.SUBSTEPS]
     step = table(D, "steps")[b] - (done == substeps)  # a boundary has counted its step already
     lane[b, f.DONE] = step * sizes[f.DT] + within_step(E, done)
     if done == substeps:
-        end_step(D, E, b, now)
-        return
+        return end_step(D, E, b, now)
     schedule_substep(E, b, step, done)
+    failed = np.int64(0)
     if done % sizes[f.EVERY] == 0:
         lane[b, f.VERSION] += 1
+        failed = visit(D, SIGHT, b, b + 1, failed)
         number = step * sizes[f.PER_BOUNDARY] + done * sizes[f.PER_BOUNDARY] // substeps
         report_all(E, b, number, lane[b, f.VERSION], now, table(D, "truth"), b, now)
+    return failed
 
 
 @leaf
-def end_step(D: Any, E: Any, b: Any, now: Any) -> None:
-    """The rest of a boundary: scores, shares, the next step or the end, and the news of it."""
+def end_step(D: Any, E: Any, b: Any, now: Any) -> Any:
+    """The rest of a boundary: scores, shares, the next step or the end, and the news of it; how many rules failed."""
     sizes, lane, truth = of(E, "sizes"), of(E, "lane"), table(D, "truth")
     step, ranks, sums = table(D, "steps")[b] - 1, sizes[f.RANKS], of(E, "sums")
     score(D, E, b, now, step)
@@ -90,6 +93,7 @@ def end_step(D: Any, E: Any, b: Any, now: Any) -> None:
     else:
         schedule_substep(E, b, step + 1, 0)
     lane[b, f.VERSION] += 1
+    failed = visit(D, SIGHT, b, b + 1, np.int64(0))  # a row and who sees it are one measurement
     # the next substep clears sums per step, while reports of this one may leave later (T18)
     for j in range(of(E, "ended_sums").shape[1]):
         of(E, "ended_sums")[b, j] = truth[b, sums[j]]
@@ -107,6 +111,7 @@ def end_step(D: Any, E: Any, b: Any, now: Any) -> None:
         lane[b, f.TOKENS] += 1
         # two legs, as the second one's place in its instant is that of its departure
         push(E, b, later(now, leg), PHYSICS_PHASE, 0, f.TOKEN, 0, step)
+    return failed
 
 
 @leaf

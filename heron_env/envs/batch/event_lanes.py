@@ -100,7 +100,7 @@ class EventLanes:
         reals, space = np.zeros(f.REAL_NUMBERS), env.state_space
         reals[f.GAMMA], reals[f.STATE_LOW], reals[f.STATE_HIGH] = gamma, space.low.min(), space.high.max()
         sizes[f.SERVERS] = len(fixed["medium"]) // (lanes if drawn else 1)
-        self.memory = EventMemory(lanes, fixed, sizes, reals, columns=layout.size, states=layout.size, shared=shared)
+        self.memory = EventMemory(lanes, fixed, sizes, reals, columns=layout.width, states=layout.size, shared=shared)
         self.arrays = self.memory.arrays
         self.logs: list[list[NDArray[np.float64]]] = [[] for _ in range(lanes)]
         self._silent = np.zeros(lanes, dtype=np.int64)

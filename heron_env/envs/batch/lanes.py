@@ -311,7 +311,7 @@ class CompiledLanes(LaneEngine):
             env = self._views[lane]
             env.simulation.courses, env.proxy = self.courses, ProxyAgent()
             env.proxy.serve(env.hierarchy, env.simulation.model.layout, env.simulation.model.plan, env.dt_ns)
-            show_truth(env.proxy, env.simulation.truth, env.hierarchy)
+            show_truth(env.proxy, env.simulation.facts, env.hierarchy)
             Course(env.simulation, env.proxy, disturbances).begin()
 
     def _own_infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:

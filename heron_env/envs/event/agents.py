@@ -68,7 +68,7 @@ class AgentLoop:
         ]
         self._columns = [view.span for view in c.simulation.model.plan.views]
         self._sources = [view.sources_span for view in c.simulation.model.plan.views]
-        self._exact = [view.noise is None for view in c.simulation.model.plan.views]
+        self._exact = [view.noise is None and not view.asked for view in c.simulation.model.plan.views]
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the policies and what `bind` looks up."""
@@ -167,9 +167,8 @@ class AgentLoop:
         if c.timings[rank].local:
             c.measuring.read_own(rank, vector, as_of)
         c.received[rank].append((as_of, now))
-        vector = message.view.as_differences(vector).astype(np.float32, copy=False)
-        if c.simulation.model.plan.adds:
-            vector = c.simulation.model.plan.complete(rank, vector, c.shown_ages(rank, as_of, now))
+        plan = c.simulation.model.plan
+        vector = plan.complete(rank, vector, c.shown_ages(rank, as_of, now) if plan.adds else None)
         if "observations" in c.record:
             c.result.observations[c.simulation.model.hierarchy.ids[rank]].append((to_seconds(message.asked), vector))
         c.proxy.time = to_seconds(now)  # for policies that ask the proxy more

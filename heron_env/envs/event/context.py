@@ -66,6 +66,7 @@ class EventContext:
         self.bind(simulation, proxy, ownership, draw_of)
         self.mark, self.reports = ownership.mark, reports
         self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, simulation.model.dt_ns
+        simulation.look()
         self.record, self.measuring = record, Measuring(simulation, self.timings)
         self.scheduler = EventScheduler()
         self._clocks = _clocks(self.timings) if simulation.model.plan.by_wrong_clocks else None
@@ -87,7 +88,7 @@ class EventContext:
         self.result = EpisodeResult.blank(ids, acting, observing, masked, shown, moment=moment)
         if self.trace is not None:
             self.scheduler.causes = self.trace.causes
-        proxy.keep(self.simulation.truth.copy())
+        proxy.keep(simulation.facts.copy())
 
     def _broker(self, ask: LinkRule | None) -> MessageBroker:
         kind = MessageBroker if self.trace is None else WatchedBroker

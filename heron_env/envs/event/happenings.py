@@ -127,7 +127,11 @@ class DisturbanceLoop:
         before = simulation.truth.copy()
         change()
         differs = before != simulation.truth
-        return {i for i, row in enumerate(simulation.model.layout.rows) if differs[row.reported.columns].any()}
+        return {
+            i
+            for i, row in enumerate(simulation.model.layout.rows)
+            if differs[row.reported.columns[: row.reported.size]].any()
+        }
 
     def report(self, rows: Iterable[int], number: int, cause: str, now: int) -> None:
         """The reports of some rows leave."""

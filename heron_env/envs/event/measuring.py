@@ -23,14 +23,14 @@ class Measuring:
 
     Attributes:
         local: by rank: does the agent see its own rows as they are when it decides?
-        ended: the truth at the last boundary, float64 `[layout.size]`, which nobody writes.
+        ended: the truth at the last boundary, float64 `[layout.width]`, which nobody writes.
         physics: the nominal time that physics has come to, ns.
         acted: by rank: when the agent's last effect took place, ns.
     """
 
     def __init__(self, simulation: Simulation, timings: Sequence[Timing]) -> None:
         self.local = [timing.local for timing in timings]
-        self.ended: Floats = simulation.truth.copy()
+        self.ended: Floats = simulation.facts.copy()
         self.physics = 0
         self.acted = [0] * len(self.local)
         self.bind(simulation)
@@ -49,15 +49,17 @@ class Measuring:
     def row(self, row: int) -> Floats:
         """The reported columns of a row as they are measured now, float64 `[n]`, fresh."""
         reported, simulation = self.simulation.model.layout.rows[row].reported, self.simulation
-        values: Floats = simulation.truth[reported.where].copy()
+        simulation.look(row)
+        values: Floats = simulation.facts[reported.where].copy()
         if row in self._sums:
             places = self._sums[row]
             values[places] = self.ended[reported.columns[places]]
         return values
 
     def measure_all(self) -> Floats:
-        """All columns as they are measured now, float64 `[layout.size]`, fresh."""
-        values, sums = self.simulation.truth.copy(), self.simulation.model.layout.per_step
+        """All columns as they are measured now, float64 `[layout.width]`, fresh."""
+        self.simulation.look()
+        values, sums = self.simulation.facts.copy(), self.simulation.model.layout.per_step
         values[sums] = self.ended[sums]
         return values
 

@@ -87,7 +87,8 @@ class PhysicsCycle:
             c.scheduler.schedule(now, int(Phase.CLOSE), 0, events.CloseEpisode(event.step))
         else:
             self.schedule_substep(event.step + 1, 0)
-        truth, version = c.simulation.truth.copy(), c.next_version()
+        c.simulation.look()
+        truth, version = c.simulation.facts.copy(), c.next_version()
         c.measuring.ended = truth
         self.cycles[event.step] = Cycle((event.step + 1) * c.dt_ns, version, truth, outcome, members, len(members))
         if self.telemetry:
@@ -157,7 +158,7 @@ class PhysicsCycle:
     def report_all(
         self, number: int, version: int, as_of: int, truth: NDArray[np.float64], now: int, cause: str
     ) -> None:
-        """Leg 3, the only one that the network may delay or lose; `truth`: float64 `[layout.size]`."""
+        """Leg 3, the only one that the network may delay or lose; `truth`: float64 `[layout.width]`."""
         for row, each in enumerate(self.context.simulation.model.layout.rows):
             if each.reported.counts:
                 self.context.send_report(row, truth[each.reported.where], number, now, as_of, version, PHYSICS, cause)
