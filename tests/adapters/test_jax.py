@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from envs.test_sight import NOISY, fog, wave
 from laws.test_lanes import OVER
 from masked_worlds import lamps
 from strategies import Node, Recipe
@@ -389,3 +390,17 @@ def test_elements_that_an_open_loop_assigns_are_refused():
     filler = Converter(vars(WORDS), VALUES).value(filled)
     with pytest.raises(RuleError, match="in a `while` whose end depends on the state; use a `for`"):
         jax.make_jaxpr(lambda x: filler(CellView.of(x), 0.0))(jnp.ones(3))
+
+
+@pytest.mark.parametrize("observability", [None, NOISY], ids=["exact", "noisy"])
+def test_it_shows_who_is_in_sight(observability: Any) -> None:
+    options = {"observe_visible": True, "observe_age": True, "observability": observability}
+    env, twin = fog(**options), JaxEnv(fog(**options))
+    observed, _ = env.reset(seed=3)
+    state, step = twin.begin(3, 0)
+    for _ in range(8):
+        seen = np.stack([*observed.values()])
+        assert np.array_equal(np.asarray(step.observations["w"]), seen)
+        actions = {agent: wave(vector) for agent, vector in observed.items()}
+        observed, *_ = env.step(actions)
+        state, step = twin.step(state, {"w": np.array([*actions.values()])})

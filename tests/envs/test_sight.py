@@ -52,8 +52,12 @@ class Fog(HeronEnv):
         x = world[Walker].Place.x
         return abs(x[observer] - x[target]) < 0.6
 
-    def begin(self, world: Any) -> None:
-        world[Walker].Place.x[:] = world.draw("x", 4) * 2.0 - 1.0
+    @staticmethod
+    @rule
+    def begin(world: Any) -> None:
+        x, drawn = world[Walker].Place.x, world.draw("x", 4)
+        for i in range(4):
+            x[i] = drawn[i] * 2.0 - 1.0
 
 
 class PlainFog(Fog):
