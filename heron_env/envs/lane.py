@@ -71,7 +71,7 @@ class Lane:
         arrays, ranks = lanes.arrays, range(len(simulation.model.hierarchy))
         layout = simulation.model.layout
         self.facts: Floats = arrays.truth[number, : layout.width]
-        self.truth = self.facts[: layout.size]
+        self.truth = self.facts if layout.sight is None else self.facts[: layout.size]
         self.rewards, self.over = arrays.rewards[number], arrays.over[number : number + 1]
         self.steps = arrays.steps[number : number + 1]
         self.terminated, self.truncated = arrays.terminated[number], arrays.truncated[number]

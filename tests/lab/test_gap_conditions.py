@@ -174,7 +174,7 @@ def test_noise_comes_on_top_of_a_matrix():
     own = ObservabilityConfig(default={"level": "insider", "noise": 0.1}, matrix=[["zone_1", "zone_2", "unaware", 0.0]])
     found = Condition(noise=0.2).observability(own)
     assert found.common_noise == 0.2 and found.matrix == own.matrix
-    sees = grid_env(observability=found).visibility_matrix().sees
+    sees = grid_env(observability=found).visibility_matrix().level_of
     assert sees("battery_1", "battery_2", "soc") == pytest.approx(0.3)
     assert sees("battery_1", "battery_1", "soc") == 0.0
     assert Condition(noise=0.2).observability(found).common_noise == 0.4
