@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from laws.checks_batch import Script, check_batch, check_compiled_is_plain, check_in_tiles_or_not
+from laws.checks_clock import check_plain_clock
 from laws.checks_event_batch import check_event_batch, check_on_and_on
 from laws.checks_failing import check_a_refusal_stops_python, check_an_error_stops_python
 from laws.test_batch import scripts
 from laws.test_plain_clock import networks
-from strategies import Recipe, batched, by_hand, in_reverse, sourced, storms
+from strategies import Recipe, batched, by_hand, in_reverse, seeing, sourced, storms
 
 from heron_env import DrawnSchedule
 from heron_env.errors import ScheduleError
@@ -97,6 +98,18 @@ def test_disturbed_a_batch_is_its_single_environments(data: st.DataObject) -> No
     recipe = data.draw(st.one_of(batched(*kinds), by_hand(*kinds), own))
     recipe = replace(recipe, pad=data.draw(st.booleans()))
     check_batch(recipe, data.draw(stormy(recipe)))
+
+
+@settings(max_examples=MANY)
+@given(st.data())
+def test_who_sees_whom_is_one_in_all_executions(data: st.DataObject) -> None:
+    """The plain clock's, compiled and not, on both clocks; with telemetry or without."""
+    recipe = data.draw(st.one_of(batched("alone"), by_hand("alone")))
+    recipe = replace(data.draw(seeing(data.draw(telemetered(recipe)), always=True)), pad=False)
+    script, schedule = data.draw(scripts(recipe)), data.draw(networks(recipe))
+    check_plain_clock(recipe, schedule, looks=1)
+    check_event_batch(recipe, schedule, lanes=1)
+    check_batch(recipe, replace(script, lanes=min(script.lanes, 2), turns=4))
 
 
 @settings(max_examples=FEW)

@@ -120,3 +120,19 @@ TRIO = Recipe(
 def test_in_a_whole_run_it_moves_nothing_either(schedule: Any) -> None:
     for seed in range(5):
         check_a_run_hides(TRIO, schedule, seed)
+
+
+UNASKED = Recipe(
+    Node(
+        "system",
+        children=(
+            Node("team", children=TALKERS), Node("zone", protocol="uneven", children=(Node("unit"), Node("unit")))
+        ),
+    ),
+    compile=True, sight="rule", observe_age=True,
+)  # fmt: skip
+"""All units are commanded: what they see is published to nobody."""
+
+
+def test_who_is_commanded_sees_too_where_the_hook_is_compiled() -> None:
+    check_plain_clock(replace(UNASKED, hooks="gusty"), ROUGH)
