@@ -146,6 +146,8 @@ class LaneHooks:
         self._substeps, self._dt = model.substeps, model.dt / model.substeps
         self._truth = self._arrays.truth[:, : self._layout.size]
         self._worlds = dict[int, World]()  # for `sees`, which is asked in the midst of other hooks
+        numbers = numbered(sight, self._asked) if (sight := model.layout.sight) else []
+        self._numbers = dict(zip(self._asked, numbers, strict=True))
         self._every = np.arange(len(self._truth))
         self.world = BatchWorld(self._layout, self._truth, self._every, self._arrays.seeds, self._arrays.episodes)
 
@@ -166,14 +168,12 @@ class LaneHooks:
 
     def _ask(self, lane: int, pairs: Sequence[tuple[int, int]]) -> None:
         """The hook `sees` of some pairs of ranks, into the columns behind the truth. Raises RuleError for no bool."""
-        sight, step = self._layout.sight, int(self._arrays.steps[lane])
-        assert sight is not None
-        world = self._worlds.get(lane)
+        step, world = int(self._arrays.steps[lane]), self._worlds.get(lane)
         if world is None:
             world = self._worlds[lane] = World(self._layout, self._truth[lane], reads=True)
         world.seed, world.episode = int(self._arrays.seeds[lane]), int(self._arrays.episodes[lane])
         world.lanes, world.step, world.time = lane, step, float(step * self._dt_ns) / SECOND
-        for (observer, target), (o, t, column) in zip(pairs, numbered(sight, pairs), strict=True):
+        for (observer, target), (o, t, column) in ((pair, self._numbers[pair]) for pair in pairs):
             answer = self._answer(world, o, t)
             if not isinstance(answer, bool | np.bool_):
                 names = [self._layout.rows[rank].owner_id for rank in (observer, target)]
