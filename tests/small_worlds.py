@@ -426,6 +426,29 @@ class SignallingEnv(TogetherEnv):
         return world.Price.value[..., :1] * np.arange(1.0, 1.0 + len(self.possible_agents))
 
 
+class Linked:
+    """How late and lossy messages are depends on how far apart two units are, the price, time, and who sends to whom.
+
+    All of it is exact in any order of compiling: no sine.
+    """
+
+    @staticmethod
+    @rule
+    def link(world: World, sender: int, receiver: int) -> tuple[float, float]:
+        units = world[Unit].Level.value
+        far = abs(units[sender % len(units)] - units[receiver % len(units)]) + 0.25 * world.Price.value[0]
+        far += 0.01 * (sender - 2 * receiver) + 0.1 * (world.step % 3)
+        return 0.5 + far, 0.05 * far
+
+
+class LinkedEnv(Linked, StillEnv):
+    """The same world without other hooks."""
+
+
+class LinkedLawEnv(Linked, LawEnv):
+    """The same with hooks in Python."""
+
+
 class RuledEnv(StillEnv):
     """The same with world rules, which are compiled with those of the agents."""
 

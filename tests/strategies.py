@@ -18,6 +18,8 @@ from small_worlds import (
     Hand,
     LawEnv,
     Level,
+    LinkedEnv,
+    LinkedLawEnv,
     Metered,
     Reversed,
     RuledEnv,
@@ -75,8 +77,10 @@ PROTOCOLS["reversed"] = Reversed
 HOOKS: dict[str, Any] = {"alone": LawEnv, "together": TogetherEnv, "rules": RuledEnv, "none": StillEnv}
 HOOKS |= {"gusty": GustyEnv, "signalling": SignallingEnv}
 HOOKS |= {"stormy": StormyEnv, "stormy together": StormyTogetherEnv}
+HOOKS |= {"linked": LinkedEnv, "linked alone": LinkedLawEnv}
 """Who moves the world: Python for each environment, Python for all lanes of a batch, world rules, nobody, gusts; with
-rewards of a trainer's own, Python for all lanes; with gusts and what lasts, Python for each and for all.
+rewards of a trainer's own, Python for all lanes; with gusts and what lasts, Python for each and for all; the rule
+`link`, with nobody and with Python for each environment.
 """
 
 

@@ -79,6 +79,9 @@ class Arrays(NamedTuple):
     """`[B, n]`. Out: whose last effect had a choice that was forbidden then."""
     training: Floats
     """`[B, agents that may decide]`. Out: what compiled `training_rewards` say of the last step."""
+    ways: Floats
+    """`[B, WAY]`, or `[B, 0]` without the rule `link`. Out: what it said last; ASKED: of these `ends` it has yet to say
+    it, else 0."""
 
 
 class Published(NamedTuple):
@@ -106,6 +109,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "chosen": ("uint8", 1), "moving": ("uint8", 1), "substep": ("int64", 1),
     "acting": ("uint8", 2), "error": ("int64", 1), "initial": ("float64", 1),
     "visible": ("float64", 2), "allowed": ("uint8", 2), "masked": ("uint8", 2), "training": ("float64", 2),
+    "ways": ("float64", 2),
     # handed out
     "out_observations": ("float32", 2), "out_rewards": ("float64", 2),
     "out_terminated": ("bool_", 2), "out_truncated": ("bool_", 2), "out_final": ("float32", 2),
@@ -142,22 +146,30 @@ LANES = 8
 """Environments that go through a phase together where it is compiled for vectors."""
 LANE_ARRAYS = tuple(name for name in Arrays._fields if name != "initial")
 """Those with a row for each environment."""
+FACTOR, CHANCE, ASKED, WAY = range(4)
+"""Columns of `ways`: the factor on a delay, the chance of a loss."""
 DISABLED, SAME_STEP, NEXT_STEP = range(3)
 """What `restarts` says of a lane whose episode is over: it waits, begins the next one at once, or in its next step."""
 PHASES = (
     "check", "decide", "affect", "clear", "before_physics", "physics", "close", "end", "finish", "deliver", "at_close",
     "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "publish_others", "add_noise",
-    "apply", "offer", "sight", "sight_of", "step", "tiles", "vector_affect", "vector_clear", "vector_physics",
+    "apply", "offer", "sight", "sight_of", "link", "step", "tiles", "vector_affect", "vector_clear", "vector_physics",
     "vector_close", "vector_finish",
 )  # fmt: skip
 (CHECK, DECIDE, AFFECT, CLEAR, BEFORE_PHYSICS, PHYSICS, CLOSE, END, FINISH, DELIVER, AT_CLOSE, KEEP_FINAL,
- ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN, PUBLISH, PUBLISH_OTHERS, ADD_NOISE, APPLY, OFFER, SIGHT, SIGHT_OF, STEP,
- TILES, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_PHYSICS, VECTOR_CLOSE, VECTOR_FINISH) = range(len(PHASES))  # fmt: skip
+ ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN, PUBLISH, PUBLISH_OTHERS, ADD_NOISE, APPLY, OFFER, SIGHT, SIGHT_OF, LINK,
+ STEP, TILES, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_PHYSICS, VECTOR_CLOSE,
+ VECTOR_FINISH) = range(len(PHASES))  # fmt: skip
 """Places of the phases' addresses in `phases`, in the order of a step (step.py); some have none, and are followed."""
 PYTHON = len(PHASES)
 """Added to the place of what follows a phase in Python."""
 RULED = (AFFECT, CLEAR, PHYSICS, CLOSE)
 """Those that rules make, in their order; neighbours among them may run as tiles, and with CLOSE also FINISH."""
+
+
+def ranks_of(ends: int) -> tuple[int, int]:
+    """Sender and receiver of a message, the proxy -1, by the number that stands for both: never 0."""
+    return (ends >> 32) - 1, (ends & 0xFFFFFFFF) - 1
 
 
 def address_table(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, float]) -> Ints:

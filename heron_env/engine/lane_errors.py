@@ -21,7 +21,7 @@ from heron_env.errors import HeronError, InvalidAction, RuleError
 from heron_env.scheduling.timing import to_seconds
 
 RULE_CODES = {name: code for code, name in enumerate(RULE_NAMES)}
-WORLD_CODES = {"begin": 8, "advance": 9, "finish": 10, "training_rewards": 11, "sees": 12}
+WORLD_CODES = {"begin": 8, "advance": 9, "finish": 10, "training_rewards": 11, "sees": 12, "link": 13}
 NOTHING = 2
 """Number of a mask that leaves nothing of discrete element 0; those of other elements follow. Before it: no mask."""
 ILLEGAL = 15

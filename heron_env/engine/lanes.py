@@ -388,9 +388,9 @@ class Lanes:
         """Nothing of this call is left. Raises `error` under its name where compiled code ended in it: 0 failures."""
         self._memory.redo[:] = self.arrays.error[:] = 0
         before = self.called.taken()
+        if before is not None and not failures:  # what compiled code ended in came of it
+            raise before from None
         if not failures and isinstance(error, self.failures):
-            if before is not None:  # what compiled code ended in came of it
-                raise before from None
             raise self._failure(error, loop) from error
 
     def _redo(self, at: int) -> None:

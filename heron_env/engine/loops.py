@@ -23,7 +23,7 @@ ARRAYS = {
     "rewards": "rewards", "infos": "infos", "terminated": "terminated", "truncated": "truncated", "alive": "alive",
     "source": "source", "over": "over", "ended": "ended", "steps": "steps", "seeds": "seeds", "episodes": "episodes",
     "chosen": "chosen", "acting": "acting", "visible": "visible", "allowed": "allowed", "masked": "masked",
-    "training": "training", "asked": "asked", "asked_of": "asked_of",
+    "training": "training", "asked": "asked", "asked_of": "asked_of", "ways": "ways",
 }  # fmt: skip
 """Arrays by their names in the text; numbers follow."""
 NUMBERS = {"g": "globals", "dt_ns": "dt_ns", "dt_physics": "dt_physics", "begun": "begun"}
@@ -60,6 +60,11 @@ def loops_text(kinds: list[Kind], world: Mapping[str, bool]) -> str:
         one += [f"return world_sees({WORLD_CALL}, asked, asked_of[rank], asked_of[rank + 1])"]
         says = '"""Who sees one agent now, in one lane."""'
         parts.append(_function("phase", "sight_of(D, lane, rank)", [says, *_loads(one), *one]))
+    if "link" in world:
+        one = ["b = np.uintp(lane)", 'dt = number(D, "dt")', BOUNDARY]
+        one += [f"return world_link({WORLD_CALL}, ways, (ends >> 32) - 1, (ends & 0xFFFFFFFF) - 1)"]
+        says = '"""What becomes of a message between these ends, in one lane: 1 for nan."""'
+        parts.append(_function("phase", "link(D, lane, ends)", [says, *_loads(one), *one]))
     if informs:
         parts.append(_phase("inform", "Infos from the truth as it is now.", [BOUNDARY, *_inform(kinds)], guard=""))
     return "\n\n\n".join(parts) + "\n"

@@ -17,6 +17,7 @@ from heron_env.engine.arrays import (
     PHASES,
     PLACE,
     RULED,
+    WAY,
     Arrays,
     Ints,
     Published,
@@ -144,7 +145,7 @@ def _arrays(lanes: int, tables: AgentTables, model: Model) -> Arrays:
         "truth": (lanes, width + tables.scratch + len(constants)), "initial": (size,),
         "visible": (lanes, size if tables.choices else 0), "allowed": (lanes, tables.choices),
         "infos": (lanes, 0), "actions": (lanes, tables.elements), "applied": (lanes, tables.elements),
-        "training": (lanes, len(model.possible)),
+        "training": (lanes, len(model.possible)), "ways": (lanes, WAY if "link" in model.hooks else 0),
     }  # fmt: skip
     made = {}
     for name in Arrays._fields:

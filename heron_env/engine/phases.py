@@ -165,6 +165,7 @@ class Phases:
             "begin": rules("begin", None), "publish": s.publish, "publish_others": s.publish_others,
             "add_noise": noise if some else None, "apply": rules("apply", None), "offer": rules("offer", None),
             "sight": rules("sight", None) if asks else None, "sight_of": rules("sight_of", None) if asks else None,
+            "link": rules("link", None),
             "step": step_loops().step,
         }  # fmt: skip
         self.loops = {name: loop for name, loop in loops.items() if loop is not None}

@@ -1,4 +1,4 @@
-"""World rules: `begin`, `advance`, `finish`, `training_rewards`, `sees` of a class, for one lane of compiled code each.
+"""World rules: `begin`, `advance`, `finish`, `training_rewards`, `sees`, `link` of a class, for one lane each.
 
 `world` becomes a named tuple of the classes' columns, the global features, time and step. A class in the rule is
 replaced by its number, so that `world[Battery]` is an element of the tuple; apart from that rules are compiled as they
@@ -26,11 +26,13 @@ from heron_env.core.layout import Cohort, Layout
 from heron_env.core.quantity import Quantity
 from heron_env.core.rule import rule_spec
 from heron_env.core.world import cohort_of, no_global
+from heron_env.engine.arrays import CHANCE, FACTOR
 from heron_env.engine.checking import Linker, explained, first_that_compiles
 from heron_env.errors import RuleError, UnknownFeature, did_you_mean
+from heron_env.scheduling.links import MOST_FACTOR
 
-WORLD_RULES = ("begin", "advance", "finish", "training_rewards", "sees")
-READING = ("world_training_rewards_rule", "world_sees_rule")
+WORLD_RULES = ("begin", "advance", "finish", "training_rewards", "sees", "link")
+READING = ("world_training_rewards_rule", "world_sees_rule", "world_link_rule")
 """Those that write nothing."""
 WORLD_ARGUMENTS = ("t", "b", "coh", "g", "dt", "time", "step", "seed", "episode")
 """Of every generated function: truth `[lanes, columns]`, lane, cohorts' offsets and counts, first global column, s, s,
@@ -44,6 +46,14 @@ SEES = [
     "    t[b, asked[k, 2]] = 0.0 + world_sees_rule(world, asked[k, 0], asked[k, 1])",
     "return 0",
 ]
+LINK = [
+    "factor, chance = world_link_rule(world, sender, receiver)",
+    f"ways[b, {FACTOR}] = within(factor * 1.0, 0.0, {MOST_FACTOR})",
+    f"ways[b, {CHANCE}] = within(chance * 1.0, 0.0, 1.0)",
+    "return int(factor != factor or chance != chance)",
+]
+ASKED = {"sees": (["asked", "begin", "end"], SEES), "link": (["ways", "sender", "receiver"], LINK)}
+"""Rules that are asked at any instant, of two numbers: what their functions take besides, and do. They may not draw."""
 _MISSING = re.compile(r"Unknown attribute '(\w+)' of type (\w+)\(")
 _DRAW = "the name of a draw must be written out where it is drawn", "it draws, where it may only read"
 
@@ -113,10 +123,10 @@ class WorldSource:
             elif rule in self.rules:
                 called = f"{rule}(world{', dt' if name == 'advance' else ''})"
                 lines = [*self._lines, called, *self._clips(self._writes[rule])]
-            if name == "sees":
+            if name in ASKED:
                 if rule not in self.rules:
                     continue
-                more, lines = ["asked", "begin", "end"], [*self._lines, *SEES]
+                more, lines = ASKED[name][0], [*self._lines, *ASKED[name][1]]
             head = f"def world_{name}({', '.join([*WORLD_ARGUMENTS, *more])}):"
             decorator = "allocating" if f"world_{name}" in allocates else "lane_rule"
             parts.append("\n".join([f"@{decorator}", head, *(f"    {line}" for line in lines)]))
@@ -202,19 +212,15 @@ class WorldSource:
         """Is the rule refused without reference counts, and not with them? One that draws needs no trying."""
         import numba
 
-        number: Any = numba.types.int64
-        more = {"world_advance_rule": (numba.types.float64,), "world_sees_rule": (number, number)}.get(name, ())
-        reads = name in READING
-        types = (self._world_type(self._writes[name], reads, draws=name != "world_sees_rule"), *more)
+        of_two = name.removeprefix("world_").removesuffix("_rule") in ASKED
+        more = (numba.types.float64,) if name == "world_advance_rule" else (numba.types.int64,) * (2 * of_two)
+        types = (self._world_type(self._writes[name], name in READING, draws=not of_two), *more)
         linker, failed = first_that_compiles(self._linkers[self._draws(name) :], self.rules[name], types)
         if failed is not None:
             raise self._explained(failed, name, linker.codes) from failed
         returned = linker.link(self.rules[name]).overloads[types].signature.return_type
-        if name == "world_sees_rule" and not isinstance(returned, numba.types.Boolean):
-            raise RuleError(f"{self.titles[name]} returns {returned}; return a bool on every path")
-        vector = isinstance(returned, numba.types.Array) and returned.ndim == 1
-        if name == "world_training_rewards_rule" and not vector:
-            raise RuleError(f"{self.titles[name]} returns {returned}; return an array, `[possible agents]`")
+        if wrong := _why_wrong(name, returned):
+            raise RuleError(f"{self.titles[name]} returns {returned}; return {wrong}")
         self._linker_of[name] = linker
         return linker is not self._linkers[0]
 
@@ -249,12 +255,12 @@ class WorldSource:
         """numba's error with the user's line; a name that is no feature or field as `World` would say it."""
         text, reason = str(failed), None
         missing = _MISSING.search(text)
-        if "readonly array" in text and name in READING:
+        if drawn := [why for why in _DRAW if why in text]:
+            reason = drawn[0]
+        elif "readonly array" in text and name in READING:
             reason = "it writes into the world, which it may only read"
         elif "readonly array" in text:
             reason = f"it writes what it does not declare, which is {list(self._writes[name])}"
-        elif drawn := [why for why in _DRAW if why in text]:
-            reason = drawn[0]
         elif missing is not None and missing[2] in self._fields:
             owner, names = missing[2].partition("_columns")[0], self._fields[missing[2]]
             carriers = [(c.cls.__name__, [f.feature_name for f in c.features]) for c in self._cohorts]
@@ -267,6 +273,20 @@ class WorldSource:
                 )
                 reason = what.format(missing[1], names) + "." + did_you_mean(missing[1], names)
         return explained(failed, self.titles[name], self.rules[name], codes, {}, reason)
+
+
+def _why_wrong(name: str, returned: Any) -> str:
+    """What a rule should return whose result is of this numba type; "" if it does."""
+    from numba import types
+
+    if name == "world_sees_rule" and not isinstance(returned, types.Boolean):
+        return "a bool on every path"
+    if name == "world_training_rewards_rule" and not (isinstance(returned, types.Array) and returned.ndim == 1):
+        return "an array, `[possible agents]`"
+    parts = list(returned) if isinstance(returned, types.BaseTuple) else []
+    if name == "world_link_rule" and [isinstance(part, types.Integer | types.Float) for part in parts] != [True] * 2:
+        return "(factor on the delay, probability of loss), two numbers, on every path"
+    return ""
 
 
 class _Numbered(Linker):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_state_to_global_state")
 WORLD_HOOKS = ("begin", "advance", "finish")
-COMPILABLE = (*WORLD_HOOKS, "training_rewards", "sees")
+COMPILABLE = (*WORLD_HOOKS, "training_rewards", "sees", "link")
 """Those that may be world rules, or there as compiled code as well."""
 HOOKS = (
     *WORLD_HOOKS, "kpis", "training_defaults", "benchmark", "data_files", "local_time", "scene", "draw_frame",
@@ -49,11 +49,11 @@ class Hooks:
     Physics between agents goes into `advance`, or, in the specification's imperative style, into `run_simulation` and
     the two translations around it (dictionaries are built each substep then: slow).
 
-    These, `sees` and `training_rewards` may be world rules, `@staticmethod @rule def advance(world, dt)`, compiled with
-    the agents' rules; one that declares what it writes, `@rule(writes=Price.value)`, writes nothing else, and only
-    that is clipped afterwards. Otherwise they are called for one environment at a time, or, in a class that says
-    `batched = True`, once for all environments of a batch: columns are then `[B, n]`, globals `[B, 1]`. A hook
-    with tables of its own, which no rule can hold, may be there as compiled code as well: `natively`.
+    These, `sees`, `link` and `training_rewards` may be world rules, `@staticmethod @rule def advance(world, dt)`,
+    compiled with the agents' rules; one that declares what it writes, `@rule(writes=Price.value)`, writes nothing
+    else, and only that is clipped afterwards. Otherwise they are called for one environment at a time, or, in a class
+    that says `batched = True`, once for all environments of a batch: columns are then `[B, n]`, globals `[B, 1]`. A
+    hook with tables of its own, which no rule can hold, may be there as compiled code as well: `natively`.
     """
 
     batched: bool = False
@@ -181,7 +181,8 @@ class Hooks:
 
         Asked, in the event-driven clock, when a message departs, an observation when it is gathered; on top of what the
         schedule says of its link. A delay of 0 stays 0. Sender and receiver are ranks (`hierarchy.ids[rank]`), the
-        proxy is -1. Factors are clipped to 0 to 1e6, chances to 0 to 1.
+        proxy is -1. Factors are clipped to 0 to 1e6, chances to 0 to 1. A world rule, `@staticmethod @rule
+        def link(world, sender, receiver)`, reads alone, at `world.time` of the last boundary; event batches need one.
         """
         return 1.0, 0.0
 
@@ -363,6 +364,16 @@ def who_sees_whom(hooks: Hooks, hierarchy: Hierarchy) -> tuple[list[int], list[i
     return ranks[0], ranks[-1]
 
 
+def has_link_rule(hooks: Hooks) -> bool:
+    """Does the environment have the hook `link`?"""
+    return type(hooks).link is not Hooks.link or "link" in vars(hooks)
+
+
+def links_compiled(hooks: Hooks) -> bool:
+    """Is the hook `link` a world rule?"""
+    return rule_spec(type(hooks).link) is not None and "link" not in vars(hooks)
+
+
 def require_numbers(layout: Layout, row: NDArray[np.float64], where: str, time: float) -> None:
     """Raise RuleError where quantities of a truth `[columns]` are nan; `where`: after what, `time`: of it, s."""
     if bad := layout.bad_columns(row):
@@ -374,7 +385,9 @@ def require_static(cls: type, name: str) -> None:
     if rule_spec(getattr(cls, name)) is None:
         return
     where = f"{cls.__name__}.{name}"
-    called = {"advance": "(world, dt)", "sees": "(world, observer, target)"}.get(name, "(world)")
+    called = {
+        "advance": "(world, dt)", "sees": "(world, observer, target)", "link": "(world, sender, receiver)",
+    }.get(name, "(world)")  # fmt: skip
     if (of := cast(RuleSpec, rule_spec(getattr(cls, name))).of) and name != "sees":
         raise RuleError(f"{where}: rule(of={of!r}) is for the hook sees(world, observer, target) alone; leave it out")
     if not isinstance(inspect.getattr_static(cls, name), staticmethod):

@@ -8,19 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.layout import Layout
-from heron_env.core.quantity import clip
+from heron_env.core.quantity import clip, within
+from heron_env.core.rule import rule_spec
 from heron_env.core.sight import numbered
 from heron_env.core.world import CohortColumns, Columns, World
+from heron_env.engine.arrays import ASKED, Arrays, ranks_of
+from heron_env.engine.binding import FAILURES, ended_in
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.model import Model, Native
-from heron_env.envs.hooks import Hooks, require_numbers
+from heron_env.envs.hooks import PROXY, Hooks, require_numbers
 from heron_env.errors import RuleError
+from heron_env.scheduling.links import MOST_FACTOR
 from heron_env.scheduling.timing import SECOND
 from heron_env.seeding import keys, uniform_rows
 
@@ -129,8 +134,44 @@ class SomeLanes(BatchWorld):
             self._batch._array[self.lanes] = self._array
 
 
+def ask_link(hooks: Hooks, world: World, ids: Sequence[str], sender: int, receiver: int) -> tuple[float, float]:
+    """What the hook `link` says, clipped. Raises RuleError for anything but two numbers that are not nan."""
+    answer: Any = ask_reader(hooks, "link", world, sender, receiver)
+    pair = answer if isinstance(answer, tuple | list) and len(answer) == 2 else ()
+    if not pair or not all(isinstance(x, Real) and not isinstance(x, bool) and x == x for x in pair):
+        names = ["the proxy" if rank == PROXY else repr(ids[rank]) for rank in (sender, receiver)]
+        raise RuleError(
+            f"{type(hooks).__name__}.link(world, {sender}, {receiver}) ({names[0]} to {names[1]}) returned "
+            f"{answer!r:.100}; return (factor on the delay, probability of loss), two numbers, none of them nan"
+        )
+    return within(float(pair[0]), 0.0, MOST_FACTOR), within(float(pair[1]), 0.0, 1.0)
+
+
+def ask_reader(hooks: Hooks, name: str, world: World, *more: int) -> Any:
+    """What a hook says that reads alone. Raises RuleError where it writes, or a rule fails, with its line."""
+    hook = getattr(hooks, name)
+    try:
+        return hook(world, *more)
+    except FAILURES as error:
+        where = f"{type(hooks).__name__}.{name}"
+        if "read-only" in str(error):
+            shown = f"{where}(world, {', '.join(map(str, more))})"
+            raise RuleError(f"{shown}: it writes into the world, which it may only read") from error
+        if rule_spec(hook) is None:
+            raise
+        raise ended_in(where, hook, error) from error
+
+
+def as_of_boundary(world: World, arrays: Arrays, lane: int, dt_ns: int) -> World:
+    """This world, as of the last boundary of a lane."""
+    step = int(arrays.steps[lane])
+    world.seed, world.episode = int(arrays.seeds[lane]), int(arrays.episodes[lane])
+    world.lanes, world.step, world.time = lane, step, float(step * dt_ns) / SECOND
+    return world
+
+
 class LaneHooks:
-    """The hooks `begin`, `advance` and `finish` of an environment that are Python: those of `names`.
+    """The hooks of an environment that run in Python: those of `names`.
 
     Args:
         at: what gives the hooks of one lane, and its world, at a step and time.
@@ -145,7 +186,7 @@ class LaneHooks:
         self._layout, self._dt_ns, self._asked = model.layout, model.dt_ns, model.plan.asked
         self._substeps, self._dt = model.substeps, model.dt / model.substeps
         self._truth = self._arrays.truth[:, : self._layout.size]
-        self._worlds = dict[int, World]()  # for `sees`, which is asked in the midst of other hooks
+        self._worlds = dict[int, World]()
         numbers = numbered(sight, self._asked) if (sight := model.layout.sight) else []
         self._numbers = dict(zip(self._asked, numbers, strict=True))
         self._every = np.arange(len(self._truth))
@@ -157,6 +198,7 @@ class LaneHooks:
         native, places = self._lanes.called.native, {"advance": "physics"}
         own = [native(places.get(name, name), follow[name]) for name in follow if name in self.names]
         own += [native("sight", self._look), native("sight_of", self._look_at)] if "sees" in self.names else []
+        own += [native("link", self.ask_link)] if "link" in self.names else []
         return tuple(own)
 
     def _look(self, first: int, last: int) -> None:
@@ -168,13 +210,9 @@ class LaneHooks:
 
     def _ask(self, lane: int, pairs: Sequence[tuple[int, int]]) -> None:
         """The hook `sees` of some pairs of ranks, into the columns behind the truth. Raises RuleError for no bool."""
-        step, world = int(self._arrays.steps[lane]), self._worlds.get(lane)
-        if world is None:
-            world = self._worlds[lane] = World(self._layout, self._truth[lane], reads=True)
-        world.seed, world.episode = int(self._arrays.seeds[lane]), int(self._arrays.episodes[lane])
-        world.lanes, world.step, world.time = lane, step, float(step * self._dt_ns) / SECOND
+        world = self._reading(lane)
         for (observer, target), (o, t, column) in ((pair, self._numbers[pair]) for pair in pairs):
-            answer = self._answer(world, o, t)
+            answer = ask_reader(self._hooks, "sees", world, o, t)
             if not isinstance(answer, bool | np.bool_):
                 names = [self._layout.rows[rank].owner_id for rank in (observer, target)]
                 raise RuleError(
@@ -183,15 +221,22 @@ class LaneHooks:
                 )
             self._arrays.truth[lane, column] = answer
 
-    def _answer(self, world: World, observer: int, target: int) -> Any:
-        """What the hook `sees` says. Raises RuleError where it writes into the world."""
+    def ask_link(self, lane: int, ends: int) -> None:
+        """The hook `link` of a message between two ends (engine.arrays), into `ways`. Raises RuleError as it does."""
+        ids, (sender, receiver) = [row.owner_id for row in self._layout.rows], ranks_of(ends)
         try:
-            return self._hooks.sees(world, observer, target)
-        except ValueError as error:
-            if "read-only" not in str(error):
-                raise
-            where = f"{type(self._hooks).__name__}.sees(world, {observer}, {target})"
-            raise RuleError(f"{where}: it writes into the world, which it may only read") from error
+            pair = ask_link(self._hooks, self._reading(lane), ids, sender, receiver)
+        except Exception as error:
+            if len(self._truth) > 1:
+                error.add_note(f"in link() of lane {lane}")
+            raise
+        self._arrays.ways[lane, :ASKED] = pair
+
+    def _reading(self, lane: int) -> World:
+        """The world of a lane, to be read only, for hooks that are asked in the midst of others."""
+        if lane not in self._worlds:
+            self._worlds[lane] = World(self._layout, self._truth[lane], reads=True)
+        return as_of_boundary(self._worlds[lane], self._arrays, lane, self._dt_ns)
 
     def times(self) -> Floats:
         """Of the last boundary of each lane, s, `[B]`."""

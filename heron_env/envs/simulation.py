@@ -20,7 +20,7 @@ from heron_env.envs.disturbing import Course, Courses
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks, require_numbers, who_sees_whom
 from heron_env.envs.lane import Lane, StepOutcome
-from heron_env.envs.lane_hooks import LaneHooks
+from heron_env.envs.lane_hooks import LaneHooks, as_of_boundary
 from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
 from heron_env.envs.seeing import group_agents
@@ -123,6 +123,7 @@ class Simulation:
     def _enter(self, lanes: Lanes, number: int) -> PythonRules:
         self.lane = Lane(self, lanes, number)
         self.truth: Floats = self.lane.truth
+        self._read: World | None = None
         self.lane.show_actions()
         self.rules = PythonRules(self.model, self.truth)
         return self.rules
@@ -294,6 +295,11 @@ class Simulation:
         """Ask who sees the agent of this row now, or all: whatever is measured is measured with that (V11)."""
         if self.model.plan.asked:
             self.lane.look(row)
+
+    def reading(self) -> World:
+        """The world as it is now, of the last boundary, to be read only: for a rule that is asked at any instant."""
+        self._read = self._read or World(self.model.layout, self.truth, reads=True)
+        return as_of_boundary(self._read, self.lane.lanes.arrays, self.lane.number, self.model.dt_ns)
 
     def require_end(self, where: str) -> None:
         """Raise ConfigError unless something can end an episode."""

@@ -58,6 +58,8 @@ SHORTEST, LONGEST, ENOUGH = 3, 6, 512
 """A block is for 2**3 to 2**6 numbers: so many that all links together make about 512 draws."""
 FAR = 2.0**62
 """No delay is longer, ns: a century."""
+MOST_FACTOR = 1e6
+"""No delay grows more by the hook `link`."""
 NONE = -1
 """No state of a chain."""
 Ints = NDArray[np.int64]

@@ -69,6 +69,9 @@ def test_plain_lanes_begin_anew_by_themselves() -> None:
     check_on_and_on(replace(FIELD, compile=False), LATE, seed=5, calls=20)
 
 
+LINK = "@staticmethod @rule def link(world, sender, receiver)"
+
+
 class Stepping(HeronEnv):
     def step(self, actions: Any) -> Any:
         return super().step(actions)
@@ -102,7 +105,7 @@ def world(kind: type[HeronEnv] = HeronEnv, *agents: Any) -> HeronEnv:
             "a protocol of yours splits commands in Python",
         ),
         (answered_from_outside, "['valve'] are answered from outside"),
-        (lambda: world(Foggy), "it has a hook link(world, sender, receiver)"),
+        (lambda: world(Foggy), f"its hook link is a method: write {LINK}"),
     ],
 )
 def test_what_the_compiled_clock_can_t_do_is_refused_with_the_way(build: Any, why: str) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env import BatchEnv, Empirical, ScheduleConfig
+from heron_env import BatchEnv, Empirical, ScheduleConfig, SystemAgent, World, rule
 from heron_env.errors import ConfigError, RuleError
 from heron_env.testing.clock import SECOND
-from heron_env.worlds.battery_grid import battery_grid
+from heron_env.worlds.battery_grid import Battery, BatteryChargeFeature, BatteryGridEnv, Zone, battery_grid
 
 PROXY = -1
 NETWORK = ScheduleConfig(
@@ -123,11 +123,14 @@ def test_links_from_data_and_traces_go_with_it() -> None:
 
 def test_the_compiled_clock_names_it() -> None:
     env = grid(lambda world, s, r: (1.0, 0.0))
-    with pytest.raises(ConfigError, match=r"clock='event'\): it"):
-        BatchEnv(lambda: env, 2, clock="event")
     ruled = grid(lambda world, s, r: (1.0, 0.0), compile=True)
-    with pytest.raises(ConfigError, match=r"clock='event'\): it has a hook link\(world, sender, receiver\); run_event"):
-        BatchEnv(lambda: ruled, 2, clock="event")
+    own = grid(compile=True)
+    own.link = lambda world, s, r: (1.0, 0.0)
+    for one in (env, ruled, own):
+        with pytest.raises(
+            ConfigError, match=r"event'\): its hook link is a method: write @staticmethod @rule def link\("
+        ):
+            BatchEnv(lambda one=one: one, 2, clock="event")
     assert BatchEnv(lambda: grid(compile=True), 2, clock="event").num_envs == 2
 
 
@@ -149,3 +152,112 @@ def test_a_run_with_it_goes_on_after_pickling() -> None:
     again.attach(policies)
     again.until(None)
     assert again.result().trace.lines(env.hierarchy.ids) == whole.trace.lines(env.hierarchy.ids)
+
+
+def by_charge(world: World, sender: int, receiver: int) -> tuple[float, float]:
+    charge = world[Battery].BatteryChargeFeature.soc
+    return 1.0 + 2.0 * charge[0] + 0.1 * sender, 0.1 * charge[1] + 0.01 * receiver
+
+
+def at_a_time(world: World, sender: int, receiver: int) -> tuple[float, float]:
+    return 1.0 + world.time, 0.0
+
+
+def nan_from_the_proxy(world: World, sender: int, receiver: int) -> tuple[float, float]:
+    return 1.0, math.nan if sender == PROXY and world.step > 1 else 0.0
+
+
+def divides(world: World, sender: int, receiver: int) -> tuple[float, float]:
+    return 1.0 / (3 - world.step), 0.0
+
+
+def writes(world: World, sender: int, receiver: int) -> tuple[float, float]:
+    world[Battery].BatteryChargeFeature.soc[0] = 1.0
+    return 1.0, 0.0
+
+
+def draws(world: World, sender: int, receiver: int) -> tuple[float, float]:
+    return world.draw("way")[0], 0.0
+
+
+def one(world: World, sender: int, receiver: int) -> Any:
+    return 1.0
+
+
+def a_truth(world: World, sender: int, receiver: int) -> Any:
+    return 1.0, world.time > 1.0
+
+
+def with_rule(function: Any, compile: bool = False) -> Any:
+    """A BatteryGrid with this world rule."""
+    kind = type("Grid", (BatteryGridEnv,), {"link": staticmethod(rule(function))})
+    batteries = (Battery("battery_1", BatteryChargeFeature()), Battery("battery_2", BatteryChargeFeature()))
+    return kind(SystemAgent("system_agent", Zone("zone_1", *batteries)), max_steps=5, compile=compile)
+
+
+COMPILED = pytest.mark.parametrize("compile", [True, False])
+
+
+def by_batch(function: Any, compile: bool, lanes: int = 1) -> Any:
+    """The result of the first lane of an event batch."""
+    batch: Any = BatchEnv(
+        lambda: with_rule(function, compile), lanes, seed=3, clock="event", schedule=NETWORK, autoreset="disabled",
+        record=("rewards", "actions", "messages"),
+    )  # fmt: skip
+    rows = batch.begin()
+    while len(rows):
+        rows = batch.answer(np.full((len(rows), 1), 0.3))
+    return batch.result(0)
+
+
+@COMPILED
+@pytest.mark.parametrize("function", [by_charge, at_a_time])
+def test_as_a_world_rule_it_says_what_a_method_says_in_both_clocks(function: Any, compile: bool) -> None:
+    env = with_rule(function, compile)
+    mine, plain, batch = run(env), run(grid(function)), by_batch(function, compile)
+    assert mine.trace.lines(env.hierarchy.ids) == plain.trace.lines(env.hierarchy.ids)
+    assert (repr(batch.actions), repr(batch.returns)) == (repr(plain.actions), repr(plain.returns))
+    assert run(grid()).messages != plain.messages
+
+
+@COMPILED
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (nan_from_the_proxy, r"link\(world, -1, \d\) \(the proxy to .*\) returned \(1.0, nan\); return \(factor"),
+        (divides, r"Grid.link ended in ZeroDivisionError.* at .*test_link_rule.py:\d+: `return 1.0 / \(3 - world"),
+    ],
+)  # fmt: skip
+def test_what_a_rule_is_refused_for_is_said_alike_by_both_clocks(function: Any, words: str, compile: bool) -> None:
+    with pytest.raises(RuleError, match=words) as expected:
+        run(with_rule(function, compile))
+    for lanes in (1, 2):
+        with pytest.raises(RuleError) as caught:
+            by_batch(function, compile, lanes)
+        assert str(caught.value) == str(expected.value)
+        assert getattr(caught.value, "__notes__", []) == (["in link() of lane 0"] if lanes > 1 else [])
+
+
+@pytest.mark.parametrize(
+    ("function", "words", "compiled"),
+    [
+        (writes, r"Grid.link\(world, 2, -1\): it writes into the world, which it may only read", "may only read"),
+        (draws, "it draws, where it may only read", "it draws, where it may only read"),
+        (
+            one,
+            r"returned 1.0; return \(factor",
+            r"Grid.link returns float64; return \(factor on the delay, probability",
+        ),
+        (a_truth, r"returned \(1.0, False\); return \(factor", r"Grid.link returns Tuple\(float64, bool\); return"),
+    ],
+)
+def test_a_rule_reads_alone_and_returns_two_numbers(function: Any, words: str, compiled: str) -> None:
+    with pytest.raises(RuleError, match=words):
+        run(with_rule(function))
+    with pytest.raises(RuleError, match=compiled):
+        with_rule(function, compile=True).reset(seed=0)
+
+
+def test_a_rule_is_static_and_takes_two_ends() -> None:
+    with pytest.raises(RuleError, match=r"write def link\(world, sender, receiver\)"):
+        with_rule(lambda world, sender: (1.0, 0.0))

@@ -110,6 +110,32 @@ LATE_MUTANTS: dict[str, Fault] = {
 }
 """Those that only show where the news of many boundaries is under way, or time ends before it comes."""
 
+LINK_MUTANTS: dict[str, Fault] = {
+    "asked_for_the_wrong_end": (
+        "links",
+        "(np.int64(r), other) if up else (other, np.int64(r))",
+        "(other, np.int64(r)) if up else (np.int64(r), other)",
+    ),
+    "shares_go_to_the_proxy": ("links", 'other = of(E, "edge")[edge, f.EDGE_END]', "pass"),
+    "commands_come_from_the_proxy": ("links", 'other = of(E, "parent")[r]', "pass"),
+    "asked_when_it_has_left": (
+        "broker",
+        "        if flags & f.RULED:\n            ask(E, b, r, queue, stream)\n"
+        "        arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number))\n",
+        "        arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number))\n"
+        "        if flags & f.RULED:\n            ask(E, b, r, queue, stream)\n",
+    ),
+    "asked_at_the_offer": ("media", "if medium[m, f.AT_ONCE] != 0.0 or", "if medium[m, f.BY_PRIORITY] == 0.0 or"),
+    "asked_of_repetitions_alone": (
+        "media",
+        "    if timing[at, f.FLAGS] & f.RULED:\n        ask(",
+        "    if timing[at, f.FLAGS] & f.RULED and attempt > 0:\n        ask(",
+    ),
+    "acting_is_a_message": ("links", "field == f.MSG and ", ""),
+    "chances_are_added": ("links", "[b, CHANCE] * (1.0 - share)", "[b, CHANCE]"),
+}
+"""Those that only show where the rule `link` has a say."""
+
 SHARED_MUTANTS: dict[str, Fault] = {
     "sums_run_over": ("heap", "return np.int64(NEVER) if delay > NEVER - ns else ns + delay", "return ns + delay"),
     "a_medium_rests": (

@@ -10,7 +10,14 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from laws.checks_event_batch import check_event_batch, check_on_and_on
 from laws.examples import ROUGH, SLOW, TALK
-from laws.mutants_event import EVENT_MUTANTS, GOING_ON_MUTANTS, LATE_MUTANTS, SHARED_MUTANTS, TOGETHER_MUTANTS
+from laws.mutants_event import (
+    EVENT_MUTANTS,
+    GOING_ON_MUTANTS,
+    LATE_MUTANTS,
+    LINK_MUTANTS,
+    SHARED_MUTANTS,
+    TOGETHER_MUTANTS,
+)
 from laws.test_plain_clock import networks
 from laws.uncompiled import PACKAGE, PLAIN
 from strategies import Node, Recipe, batched, sourced
@@ -64,6 +71,22 @@ def test_every_lane_is_the_python_clock(data: st.DataObject) -> None:
         threads=data.draw(st.sampled_from([1, 1, 2])),
         gamma=data.draw(st.sampled_from([1.0, 0.9, 0.0])),
         with_state=data.draw(st.booleans()),
+    )
+
+
+@settings(max_examples=max(100, settings().max_examples))
+@given(st.data())
+def test_every_lane_is_the_python_clock_where_the_world_has_a_say_in_links(data: st.DataObject) -> None:
+    """T20: the rule `link` is asked at the same departures, of the same state."""
+    recipe = replace(data.draw(worlds()), sight="", visible=False)
+    recipe = replace(recipe, hooks=data.draw(st.sampled_from(["linked", "linked", "linked alone"])))
+    from_data = st.builds(lambda one: {"*": one}, sourced(recipe.dt))
+    check_event_batch(
+        replace(recipe, compile=data.draw(st.sampled_from([True, True, True, False]))),
+        data.draw(st.one_of(networks(recipe), networks(recipe), networks(recipe), from_data)),
+        seed=data.draw(st.sampled_from([0, 5, 2**40])),
+        lanes=data.draw(st.integers(1, 2)),
+        threads=data.draw(st.sampled_from([None, 2])) if recipe.hooks == "linked" else None,
     )
 
 
@@ -292,6 +315,23 @@ def test_what_waits_finds_room() -> None:
     use = course.results[0].media["medium"]
     assert use.load > 3.0 and use.waiting > 1000.0 and use.busy > 0.99
     assert any("was offered" in note for note in course.results[0].notes)
+
+
+def look_linked(**options: Any) -> None:
+    """At worlds in which a fault shows in what is asked of the rule `link`."""
+    recipe = replace(BUSY, hooks="linked", report_interval=1.0)
+    for schedule in (STRICT, *SHARED[2:4]):
+        check_event_batch(recipe, schedule, lanes=1, seed=3, **options)
+
+
+def test_its_text_in_python_asks_the_rule_link() -> None:
+    look_linked(text=True)
+
+
+@pytest.mark.parametrize("name", LINK_MUTANTS)
+def test_a_fault_in_asking_the_rule_link_makes_another_clock(name: str) -> None:
+    with pytest.raises((AssertionError, IndexError, ValueError, HeronError)):
+        look_linked(text=True, fault=LINK_MUTANTS[name])
 
 
 @pytest.mark.e2e

@@ -14,7 +14,7 @@ import numpy as np
 from heron_env.core.layout import RAISED
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.heap import NONE, acquire_report, is_report, later, push
-from heron_env.engine.event.links import delay, is_lost, of, schedule_of
+from heron_env.engine.event.links import ask, delay, is_lost, of, schedule_of
 from heron_env.engine.event.media import behind, take
 from heron_env.engine.event.servers import depart_at_once, way_of
 from heron_env.engine.kernels import leaf, table, within
@@ -51,6 +51,8 @@ def send(
         shared, leaves = False, depart_at_once(E, b, s, kind, count, now)
     arrival = leaves
     if not shared:
+        if flags & f.RULED:
+            ask(E, b, r, queue, stream)
         arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number))
         if flags & f.REORDER == 0:
             arrival = behind(E, b, r, queue, arrival)

@@ -113,7 +113,7 @@ def deliver(D: Any, E: Any, b: Any, now: Any, r: Any, kind: Any, slot: Any, numb
         receive_command(D, E, b, r, number, now, slot)
     elif kind == f.EFFECT_REPORT:
         receive_report(E, b, slot)
-        if of(E, "sizes")[f.KEEPS] & f.KEEP_MESSAGES:
+        if of(E, "sizes")[f.KEEPS] & f.KEEP_MESSAGES or of(E, "sizes")[f.ENGINE] != 0:
             send(E, b, r, f.RECEIPTS, now, now, EFFECTED, LEG_RECEIVED, number, f.RECEIPT, REPORT_PHASE, NONE, 0, 0)
     elif kind == f.SHARE:
         receive_share(D, E, b, slot, number)

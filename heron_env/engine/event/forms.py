@@ -10,9 +10,10 @@ from __future__ import annotations
  OFFSET, TIMING_NUMBERS) = range(17)  # fmt: skip
 """Columns of `timing`: ns, but the kind of jitter, flags, servers (NONE without a medium), priority, KEEP and TRIES (0:
 any). LIFESPAN and RTO are NONE where there is none. OFFSET: of the agent's clock."""
-REORDER, FAILSAFE, LOCAL, SHARED, GAPS, AT_ONCE_LINK = 1, 2, 4, 8, 16, 32
+REORDER, FAILSAFE, LOCAL, SHARED, GAPS, AT_ONCE_LINK, RULED = 1, 2, 4, 8, 16, 32, 64
 """Flags: may messages overtake, is the no-op applied where a decision is missing, does it see its own rows itself, may
-its messages wait, does what comes later tell what is missing, is each departure known at the offer, once for all?"""
+its messages wait, does what comes later tell what is missing, is each departure known at the offer, once for all, has
+the rule `link` a say?"""
 RATIO, TICK_RATIO, LOSS, SPREAD, TICK_SPREAD, BACKOFF, DRIFT = range(7)
 """Columns of `odds`; SPREAD: sqrt(ln(1 + ratio**2))."""
 AGES_BY_CLOCKS = 2
@@ -81,12 +82,13 @@ behind rank and time, of an action also the latency; ages behind the rank."""
 KEEP_REWARDS, KEEP_ACTIONS, KEEP_AGES, KEEP_OBSERVATIONS, KEEP_MESSAGES = 1, 2, 4, 8, 16
 (RANKS, DECIDERS, HEAP_SIZE, REPORT_SLOTS, VIEW_SLOTS, LOG_SIZE, RING, SCHEDULES, DT, SUBSTEPS, EVERY, PER_BOUNDARY,
  PYTHON_FOLLOWS, KEEPS, NEED_HEAP, NEED_REPORTS, NEED_VIEWS, NEED_LOG, OBS_WIDTH, ACTION_WIDTH, WITH_STATE, TRAINS,
- PARCEL_SLOTS, SERVERS, SIZE_NUMBERS) = range(25)  # fmt: skip
+ PARCEL_SLOTS, SERVERS, ENGINE, SIZE_NUMBERS) = range(26)  # fmt: skip
 """Places in `sizes`: these, and what else is one number.
 
 SCHEDULES: rows of `timing` from one lane's to the next one's, 0 where all have the same. EVERY:
 substeps from report to report; PER_BOUNDARY: reports a step. NEED_...: what one event may take at the most.
-PYTHON_FOLLOWS: substeps or boundaries. TRAINS: are there rewards for trainers?"""
+PYTHON_FOLLOWS: substeps or boundaries. TRAINS: are there rewards for trainers? ENGINE: where links are
+RULED, the address of the engine's table, else 0."""
 NOTHING, BOUNDARIES, SUBSTEPS_TOO = range(3)
 """What Python follows."""
 GAMMA, STATE_LOW, STATE_HIGH, REAL_NUMBERS = range(4)
@@ -135,8 +137,9 @@ FORMS: dict[str, tuple[str, int]] = {
     "row_state": ("float32", 2), "answer": ("float64", 2),
 }  # fmt: skip
 """Element type and number of axes of every array."""
-EDGE_SOURCE, EDGE_SIZE, EDGE_TARGET, EDGE_WIDTH, EDGE_RECEIVED, EDGE_FROM, EDGE_TO, EDGE_FLAG, EDGE_NUMBERS = range(9)
+(EDGE_SOURCE, EDGE_SIZE, EDGE_TARGET, EDGE_WIDTH, EDGE_RECEIVED, EDGE_FROM, EDGE_TO, EDGE_FLAG, EDGE_END,
+ EDGE_NUMBERS) = range(10)  # fmt: skip
 """Columns of `edge`: first column and size of what is told; first column and width of where it goes; first place in
-`received`; first edge, and one past the last, of those that meet there."""
+`received`; first edge, and one past the last, of those that meet there. EDGE_END: rank of the receiver."""
 ROW_LANE, ROW_RANK, ROW_SLOT, ROW_NUMBER, ROW_STEPS, ROW_BITS, ROW_NUMBERS = range(7)
 """Columns of `row`. ROW_BITS: first for a row; as END for an end."""

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.arrays import FORMS
+from heron_env.engine.arrays import ASKED, CHANCE, FACTOR, FORMS, LINK
 from heron_env.engine.draw_kernel import key_with, standard_normal, uniform
 from heron_env.engine.event import forms as f
-from heron_env.engine.kernels import general, table_of, within
+from heron_env.engine.kernels import general, leaf, table_of, within
+from heron_env.engine.step import visit
 from heron_env.seeding import h
 
 of = table_of(f.FORMS, sized=False)
@@ -66,10 +67,29 @@ def tick_shift(E: Any, b: Any, r: Any, number: Any) -> Any:
     return np.int64(np.rint(within(part, -0.5, 0.5) * timing[at, f.TICK]))
 
 
+@leaf
+def ask(E: Any, b: Any, r: Any, queue: Any, stream: Any) -> None:
+    """Let the rule `link` say what becomes of a message that departs now (T20). Raises ValueError if it can't."""
+    up, edge = queue == f.UP or queue == f.SHARES, np.int64(stream) & 0xFFFFFFFF
+    other = np.int64(-1)
+    if queue == f.SHARES:
+        other = of(E, "edge")[edge, f.EDGE_END]
+    elif queue == f.TO_CHILD:
+        other = of(E, "parent")[r]
+    sender, receiver = (np.int64(r), other) if up else (other, np.int64(r))
+    D, ends = of(E, "sizes")[f.ENGINE], (sender + 1) << 32 | (receiver + 1)
+    table(D, "ways")[b, ASKED] = ends
+    if visit(D, LINK, b, ends, np.int64(0)) != 0:
+        raise ValueError("the rule link says no two numbers")
+    table(D, "ways")[b, ASKED] = 0.0
+
+
 @general
 def is_lost(E: Any, b: Any, r: Any, sent: Any, cause: Any, leg: Any, number: Any) -> Any:
     """Does a message get lost?"""
     share = loss_at(E, b, r, sent)
+    if of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.RULED:
+        share += table(of(E, "sizes")[f.ENGINE], "ways")[b, CHANCE] * (1.0 - share)
     return share > 0.0 and draw(E, b, r, LOST, cause, leg, number) < share
 
 
@@ -78,6 +98,8 @@ def delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, n
     """The delay of one leg, ns, with its jitter."""
     timing, odds, at = of(E, "timing"), of(E, "odds"), schedule_of(E, b, r)
     ns = base_delay(E, b, r, field, sent, cause, leg, number)
+    if field == f.MSG and timing[at, f.FLAGS] & f.RULED and ns != 0:
+        ns = np.int64(np.rint(min(ns * table(of(E, "sizes")[f.ENGINE], "ways")[b, FACTOR], FAR)))
     if odds[at, f.RATIO] > 0.0 and ns != 0:
         u = draw(E, b, r, DELAYED, cause, leg, number)
         spread = ns * (1.0 + deviation(u, timing[at, f.JITTER], odds[at, f.RATIO], odds[at, f.SPREAD]))

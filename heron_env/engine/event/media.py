@@ -14,7 +14,7 @@ import numpy as np
 from heron_env.engine.draw_kernel import GOLDEN, key_with
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.heap import NONE, acquire, later, push, release, release_slot
-from heron_env.engine.event.links import delay, is_lost, of, schedule_of
+from heron_env.engine.event.links import ask, delay, is_lost, of, schedule_of
 from heron_env.engine.event.servers import medium_of, occupy, server_of, way_of, weigh, work_of
 from heron_env.engine.kernels import leaf
 from heron_env.scheduling.media import MOST_WAIT
@@ -43,7 +43,7 @@ def take(
 
     `count`: numbers in it; `stream`: of which at most KEEP wait.
     """
-    parcels, timing, at = of(E, "parcel"), of(E, "timing"), schedule_of(E, b, r)
+    parcels, at = of(E, "parcel"), schedule_of(E, b, r)
     p = acquire(E, b, parcels, of(E, "sizes")[f.PARCEL_SLOTS], f.FREE_PARCEL, 1)
     i = parcel_of(E, b, p)
     parcels[i, f.P_RANK], parcels[i, f.P_QUEUE], parcels[i, f.P_KIND], parcels[i, f.P_PHASE] = r, queue, kind, phase
@@ -52,7 +52,7 @@ def take(
     parcels[i, f.P_ATTEMPT] = parcels[i, f.P_TIMEOUTS] = parcels[i, f.P_STATE] = parcels[i, f.P_WORK] = 0
     parcels[i, f.P_BACK] = parcels[i, f.P_LEFT] = parcels[i, f.P_ARRIVAL] = parcels[i, f.P_NEXT] = NONE
     parcels[i, f.P_LINE] = NONE
-    parcels[i, f.P_STREAM] = stream if timing[at, f.KEEP] > 0 else NONE
+    parcels[i, f.P_STREAM] = stream
     parcels[i, f.P_SERVER] = s = way_of(E, at, queue)
     size = weigh(E, b, s, kind, count) if s >= 0 else 0.0
     parcels[i, f.P_WORK] = work_of(E, b, s, size) if s >= 0 else 0
@@ -92,7 +92,7 @@ def offer(E: Any, b: Any, p: Any, now: Any) -> None:
         parcels[i, f.P_ORDER] = lane[b, f.OFFERS]
         if timing[at, f.RTO] >= 0 and timing[at, f.FLAGS] & f.REORDER == 0:
             stand_in_line(E, b, p)
-        if parcels[i, f.P_STREAM] >= 0:
+        if timing[at, f.KEEP] > 0:
             displace(E, b, p, timing[at, f.KEEP], now)
             parcels[i, f.P_STATE] |= f.IN_STREAM
     s = parcels[i, f.P_SERVER]
@@ -199,6 +199,8 @@ def depart(E: Any, b: Any, p: Any, leaves: Any, now: Any) -> None:
     r, queue = parcels[i, f.P_RANK], parcels[i, f.P_QUEUE]
     timing, at, attempt = of(E, "timing"), schedule_of(E, b, r), parcels[i, f.P_ATTEMPT]
     leg, number, cause = parcels[i, f.P_LEG], parcels[i, f.P_NUMBER], np.uint64(parcels[i, f.P_CAUSE])
+    if timing[at, f.FLAGS] & f.RULED:
+        ask(E, b, r, queue, parcels[i, f.P_STREAM])
     if attempt > 0:
         cause = key_with(cause + np.uint64(attempt - 1) * GOLDEN, np.uint64(0))
     lost, reliable = is_lost(E, b, r, leaves, cause, leg, number), timing[at, f.RTO] >= 0

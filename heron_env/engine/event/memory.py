@@ -192,22 +192,22 @@ def _shapes(
     }  # fmt: skip
 
 
-def schedule_tables(schedules: Sequence[Sequence[Timing]], servers: int = 0) -> Table:
+def schedule_tables(schedules: Sequence[Sequence[Timing]], servers: int = 0, *, ruled: bool = False) -> Table:
     """`timing`, `odds`, media and what comes from data, of the schedules, each by rank, one after another.
 
-    `servers`: rows of `medium` for each schedule, at least.
+    `servers`: rows of `medium` for each schedule, at least. `ruled`: has the rule `link` a say in all links?
     """
     timing, odds, media, data = [], [], list[NDArray[np.float64]](), _Data()
     for schedule in schedules:
         configs = [one.config for one in schedule]
         ways, ends = ways_of(configs)
-        at_once = {medium for medium, _ in ways if departs_at_once(medium, configs)}
+        at_once = {medium for medium, _ in ways if departs_at_once(medium, configs) and not ruled}
         media.append(_media([medium for medium, _ in ways], at_once, configs))
         for rank, one in enumerate(schedule):
             c, transport = one.config, one.config.transport
             flags = c.reorder * f.REORDER + (c.on_missing == "noop") * f.FAILSAFE + one.local * f.LOCAL
             flags += one.shared * f.SHARED + (transport is not None and transport.gaps) * f.GAPS
-            flags += (transport is None and c.medium in at_once) * f.AT_ONCE_LINK
+            flags += (transport is None and c.medium in at_once) * f.AT_ONCE_LINK + ruled * f.RULED
             kind, (up, down) = JITTERS.index(c.jitter_type), ends.get(rank, (-1, -1))
             lifespan = -1 if one.lifespan is None else one.lifespan
             rto, tries = (-1, 0) if transport is None else (round(transport.rto * SECOND), transport.tries or 0)
@@ -402,6 +402,7 @@ def _edges(edges: Sequence[Edge], agents: int) -> Table:
             meeting[0],
             meeting[-1] + 1,
             edge.flag,
+            edge.receiver,
         )
         received += size
     causes = np.array([h(edge.route.cause) for edge in edges], dtype=np.uint64)

@@ -28,8 +28,7 @@ from heron_env.envs.batch.building import (
 from heron_env.envs.batch.event_lanes import KEEPS, EventLanes, compiled_clock, result_of
 from heron_env.envs.batch.rows import Rows
 from heron_env.envs.episodes import EpisodeResult
-from heron_env.envs.event.context import has_link_rule
-from heron_env.envs.hooks import require_options
+from heron_env.envs.hooks import has_link_rule, links_compiled, require_options
 from heron_env.envs.settings import require_clocks
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, RunInterrupted, did_you_mean, ended_in
 from heron_env.given import is_one_of, require_switch, several
@@ -287,6 +286,7 @@ def _refuse(text: str, *_: Any, **__: Any) -> NoReturn:
     raise ConfigError(text)
 
 
+LINK_METHOD = "its hook link is a method: write @staticmethod @rule def link(world, sender, receiver)"
 INSTEAD = {
     "others": "every agent that decides is asked in rows; answer for these yourself",
     "final_observations": "what an agent last saw is in rows.ended.obs",
@@ -335,7 +335,7 @@ def why_not(env: HeronEnv) -> str | None:
         (not steps_as_usual(env), f"{type(env).__name__} has a step() of its own"),
         (env.simulation.splits, "a protocol of yours splits commands in Python"),
         (bool(injected), f"{injected[:3]} are answered from outside"),
-        (has_link_rule(env), "it has a hook link(world, sender, receiver)"),
+        (has_link_rule(env) and not links_compiled(env), LINK_METHOD),
     ]
     return next((why for refused, why in reasons if refused), None)
 

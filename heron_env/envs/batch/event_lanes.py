@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from heron_env.core.masking import everything
+from heron_env.engine.arrays import ASKED
 from heron_env.engine.cache import cached_file
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.memory import SPARE, EventMemory, hierarchy_tables, schedule_tables
@@ -22,7 +23,7 @@ from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import in_time, score_legs, with_more
-from heron_env.envs.hooks import has_training_rewards
+from heron_env.envs.hooks import has_training_rewards, links_compiled
 from heron_env.errors import ConfigError, ScheduleError
 from heron_env.scheduling.records import MessageCounts
 from heron_env.scheduling.sharing import MediumUse, overload, ways_of
@@ -87,7 +88,8 @@ class EventLanes:
         observers = engine.model.observers
         fixed = hierarchy_tables(engine.model, engine, simulation.exchange.edges, reports)
         self._servers = 2 * len(timings) * (drawn and shared)
-        fixed |= schedule_tables([timings] * (lanes if drawn else 1), self._servers)
+        self._ruled = links_compiled(env)
+        fixed |= schedule_tables([timings] * (lanes if drawn else 1), self._servers, ruled=self._ruled)
         fixed["group"] = np.repeat(np.arange(len(self._names)), [len(groups[name].ranks) for name in self._names])
         fixed["masks"] = self._masks([simulation.model.specs[rank] for rank in observers])
         self._trains = steps.trains_compiled or (with_state and has_training_rewards(env))
@@ -156,7 +158,7 @@ class EventLanes:
         for lane in numbers.tolist():
             timings = self._schedules(int(self.steps.seeds[lane]), int(self.steps.episodes[lane]))
             self.timings[lane] = timings
-            for name, table in schedule_tables([timings], self._servers).items():
+            for name, table in schedule_tables([timings], self._servers, ruled=self._ruled).items():
                 if name in ("timing", "odds", "source_of", "medium"):
                     self.arrays[name][lane * len(table) : (lane + 1) * len(table)] = table
                 elif not np.array_equal(table, self.arrays[name]):
@@ -166,7 +168,20 @@ class EventLanes:
                     )
 
     def _call(self, kernel: Callable[..., int]) -> None:
-        self.steps.lanes.run(kernel, self.memory.at)
+        if self._ruled:
+            self.memory.sizes[f.ENGINE] = self.steps.lanes.table
+        try:
+            self.steps.lanes.run(kernel, self.memory.at)
+        except Exception:
+            self._ask_again()
+            raise
+
+    def _ask_again(self) -> None:
+        """Raise in Python what the rule `link` ended in, or was refused for, if it was that."""
+        ends = self.steps.arrays.ways[:, ASKED:].reshape(-1).astype(np.int64)
+        self.steps.arrays.ways[:] = 0.0
+        for lane in np.flatnonzero(ends).tolist():
+            self.steps.hooks.ask_link(lane, int(ends[lane]))
 
     def go_on(self) -> None:
         """Let all lanes run until each waits, or its episode is over. Raises ScheduleError where time ends before."""
@@ -213,8 +228,9 @@ class EventLanes:
         if self._drawn or steps not in self._notes:
             env, deciding = self._env, self.arrays["deciders"].tolist()
             self._notes[steps] = notes(
-                env.simulation, self.timings[b], env.dt_ns, deciding, reports=env.reports, end_ns=steps * env.dt_ns
-            )
+                env.simulation, self.timings[b], env.dt_ns, deciding, reports=env.reports,
+                end_ns=None if self._ruled else steps * env.dt_ns,
+            )  # fmt: skip
         return list(self._notes[steps])
 
     def require_voice(self, lanes: NDArray[np.int64]) -> None:

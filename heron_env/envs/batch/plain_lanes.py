@@ -20,6 +20,7 @@ from heron_env.envs.batch.lanes import LaneEngine, exchange_for, model_for
 from heron_env.envs.batch.views import LaneViews, only_look_at, reset_lane
 from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Courses
+from heron_env.envs.hooks import links_compiled
 from heron_env.envs.lane_hooks import LaneHooks
 from heron_env.errors import InvalidAction
 
@@ -78,6 +79,7 @@ class PlainLanes(LaneEngine):
         lanes = PythonLanes(model, len(envs), None if self.moves_itself else rules, final=final)
         views = OwnLanes(envs, lanes, not self.moves_itself)
         names = env.called_in_python(compiled=False) - {"begin"}  # an environment calls that at its own reset()
+        names |= {"link"} if links_compiled(env) else set()
         hooks = LaneHooks(env, env.simulation.model, lanes, views.at, names)
         mine = () if self.moves_itself else (*hooks.natives(), lanes.called.native("begin", self._begin))
         lanes.attach(replace(model, native=(*model.native, *mine)))

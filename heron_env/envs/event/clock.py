@@ -13,11 +13,12 @@ from heron_env.envs.answering import Asking, InWords, begin_policies, mates_of
 from heron_env.envs.decisions import Deciders, decides, resolve_policies
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.agents import AgentLoop
-from heron_env.envs.event.context import EventContext, has_link_rule
+from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.event.thinking import AnswerLoop, AnswerThreads, Thought, receive_letter
+from heron_env.envs.hooks import has_link_rule
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, TraceError, ended_in
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.arrivals import Arrivals, Delivery

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.quantity import within
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.event.message_log import WatchedBroker
-from heron_env.envs.hooks import PROXY, Hooks
-from heron_env.errors import RuleError, UnknownAgent, did_you_mean
+from heron_env.envs.hooks import PROXY, has_link_rule, links_compiled
+from heron_env.envs.lane_hooks import ask_link
+from heron_env.errors import UnknownAgent, did_you_mean
 from heron_env.observability.noise import Moment
 from heron_env.scheduling import messages as m
 from heron_env.scheduling.arrivals import Delivery
@@ -38,8 +37,6 @@ FROM_PROXY = (
 TO_CHILD = (m.Command, m.PushedCommand)
 UP = int(Queue.UP)
 BLACK_BOX: Final = -2
-MOST_FACTOR: Final = 1e6
-"""No delay grows more than that."""
 Ints = NDArray[np.int64]
 Received = tuple[Ints, int]
 """An observation that came: (as-of times of its sources, when it came), ns."""
@@ -203,11 +200,6 @@ def _clocks(timings: Sequence[Timing]) -> tuple[Ints, NDArray[np.float64]]:
     return np.array([one.offset for one in owners]), np.array([one.config.clock_drift for one in owners])
 
 
-def has_link_rule(hooks: Hooks) -> bool:
-    """Does the environment have the hook?"""
-    return type(hooks).link is not Hooks.link or "link" in vars(hooks)
-
-
 class LinkRule:
     """Asks the hook for each message, and tells the message's link: results are clipped, nan is refused (RuleError)."""
 
@@ -217,19 +209,10 @@ class LinkRule:
     def __call__(self, link: Link, message: Any) -> None:
         """Before the message is drawn. The physics cycle's reliable legs are not asked about."""
         (sender, receiver), simulation = ends(message, self.context.simulation), self.context.simulation
-        answer: Any = simulation.hooks.link(simulation.world, sender, receiver)
-        pair = answer if isinstance(answer, tuple | list) and len(answer) == 2 else ()
-        if not pair or not all(isinstance(x, Real) and not isinstance(x, bool) and x == x for x in pair):
-            names, kind = [self._name(rank) for rank in (sender, receiver)], type(simulation.hooks).__name__
-            raise RuleError(
-                f"{kind}.link(world, {sender}, {receiver}) ({names[0]} to {names[1]}) returned "
-                f"{answer!r:.100}; return (factor on the delay, probability of loss), two numbers, none of them nan"
-            )
+        hooks, ids = simulation.hooks, simulation.model.hierarchy.ids
+        world = simulation.reading() if links_compiled(hooks) else simulation.world
         assert isinstance(link, RuledLink)
-        link.factor, link.more = (within(float(x), 0.0, most) for x, most in zip(pair, (MOST_FACTOR, 1.0), strict=True))
-
-    def _name(self, rank: int) -> str:
-        return "the proxy" if rank == PROXY else repr(self.context.simulation.model.hierarchy.ids[rank])
+        link.factor, link.more = ask_link(hooks, world, ids, sender, receiver)
 
 
 def ends(message: Any, simulation: Simulation) -> tuple[int, int]:
