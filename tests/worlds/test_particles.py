@@ -1,5 +1,6 @@
 """MPE's particle worlds by themselves; tests/foreign/test_particles.py holds them to mpe2's."""
 
+import pickle
 import re
 from typing import Any
 
@@ -210,3 +211,22 @@ def test_variants_pass_the_conformance_kit(name: str):
 def test_wrong_arguments_are_refused_by_name_and_value(name: str, options: dict[str, Any], message: str):
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
         make(f"heron/{name}-v0", **options)
+
+
+def test_hunters_of_tag_see_the_prey_that_is_near() -> None:
+    tag: dict[str, Any] = {"mates": "message", "prey": "rule"}
+    env, _ = started("heron/Tag-v0", {0: (0.0, 0.0), 1: (0.3, 0.3), 3: (0.0, 0.4)}, sight=0.5, **tag)
+    hidden = pickle.loads(pickle.dumps(env)).step(dict.fromkeys(env.agents, np.zeros(5)))[0]
+    first, second = hidden["adversary_0"], hidden["adversary_2"]
+    assert np.hypot(first[12], first[13]) < 0.5 and not second[12:].any() and second[8:12].any()
+    everything, same = make("heron/Tag-v0", sight=1e3, **tag), make("heron/Tag-v0", **tag)
+    rule: Any = same.benchmark().baselines(0)["rule"]
+    assert everything.run_synchronous(rule, seed=1).same_course(same.run_synchronous(rule, seed=1))
+    with pytest.raises(ConfigError, match="mates='message'"):
+        make("heron/Tag-v0", sight=1.0)
+    with pytest.raises(ConfigError, match="number >= 0"):
+        make("heron/Tag-v0", mates="message", sight=-1.0)
+
+
+def test_a_batch_of_tag_with_sight_is_its_lanes() -> None:
+    batch_is_its_lanes("heron/Tag-v0", mates="message", sight=0.6, num_good=2, max_steps=6, compile=True)

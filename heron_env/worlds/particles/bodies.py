@@ -80,6 +80,12 @@ class Stakes(FeatureProvider):
     local_ratio: float = quantity(default=0.5, low=0.0, high=1.0, observed=False)
 
 
+class Eyes(FeatureProvider):
+    """How far hunters see their prey, `radius` `[1]`; nobody observes it."""
+
+    visibility = ()
+
+
 class Bodies(FeatureProvider):
     """All bodies, agents first: `bodies(entities, agents, words)`; nobody sees it.
 
@@ -118,6 +124,13 @@ def particle_view(**sizes: int) -> Any:
 
 
 @cache
+def eyes(radius: float) -> Any:
+    """How far hunters see their prey."""
+    name = f"Eyes_{radius!r}".replace(".", "_")
+    return _made(Eyes, name, radius=quantity(default=(radius,), low=0.0, shape=(1,), observed=False))
+
+
+@cache
 def bodies(entities: int, agents: int, words: int) -> Any:
     """The world of so many bodies, of which so many are agents, who have so many words."""
     names = ("x", "y", "vx", "vy", "fx", "fy", "size", "accel", "top", "collides", "inside", "reach")
@@ -139,6 +152,8 @@ def __getattr__(name: str) -> Any:
     if re.fullmatch(r"ActionInForce_\d+|Bodies_\d+_\d+_\d+", name):
         base, *sizes = name.split("_")
         return (action_in_force if base == "ActionInForce" else bodies)(*map(int, sizes))
+    if re.fullmatch(r"Eyes_[\d_e+-]+", name):
+        return eyes(float(name.removeprefix("Eyes_").replace("_", ".")))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

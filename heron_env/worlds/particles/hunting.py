@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.core.feature import FeatureProvider
 from heron_env.core.rule import rule
 from heron_env.core.world import World
-from heron_env.given import require_count, require_one_of
+from heron_env.errors import ConfigError
+from heron_env.given import is_number, require_count, require_one_of
 from heron_env.worlds.particles import bodies as of
 from heron_env.worlds.particles.env import Particle, ParticlesEnv, Plane, in_both_forms, steps
 from heron_env.worlds.particles.policies import HASTE, Array, nearest, pairs
@@ -235,18 +237,46 @@ class SharingHuntEnv(HuntEnv):
     begin, advance = steps(heed_hunters, look_and_share, "landmarks", shared=of.SHARED)
 
 
+class Sighted:
+    """Hunters see the prey that is near (V11)."""
+
+    global_features: tuple[type[FeatureProvider], ...] = ()
+
+    def __init__(self, *arguments: Any, sight: float, **options: Any) -> None:
+        self.global_features = (of.eyes(float(sight)),)
+        super().__init__(*arguments, **options)
+
+    @staticmethod
+    @rule(of=(Hunter, Prey))
+    def sees(world: World, observer: int, target: int) -> bool:
+        """Is the prey within the radius?"""
+        prey = len(world[Hunter].Stakes.own) + target
+        return bool(of.apart(world[Plane].Bodies, observer, prey) <= world.Eyes.radius[0, 0])
+
+
+class SightedTagEnv(Sighted, SharingTagEnv):
+    """Tag where the others are seen by their messages, and prey only while it is near."""
+
+
+class SightedHuntEnv(Sighted, SharingHuntEnv):
+    """The same with prey that plays by rule."""
+
+
 FORMS: Mapping[tuple[str, str], tuple[type[Hunter], type[Prey], type[TagEnv]]] = {
     ("exact", "policy"): (Hunter, Prey, TagEnv),
     ("exact", "rule"): (Hunter, Quarry, HuntEnv),
     ("message", "policy"): (SharingHunter, SharingPrey, SharingTagEnv),
     ("message", "rule"): (SharingHunter, SharingQuarry, SharingHuntEnv),
+    ("sight", "policy"): (SharingHunter, SharingPrey, SightedTagEnv),
+    ("sight", "rule"): (SharingHunter, SharingQuarry, SightedHuntEnv),
 }
-"""Roles and environment by `mates` and `prey`."""
+"""Roles and environment by `mates`, or "sight", and `prey`."""
 
 
 def tag(
     num_good: int = 1, num_adversaries: int = 3, num_obstacles: int = 2, continuous: bool = True,
-    max_steps: int | None = 25, prey: str = "policy", mates: str = "exact", **options: Any,
+    max_steps: int | None = 25, prey: str = "policy", mates: str = "exact",
+    sight: float | None = None, **options: Any,
 ) -> TagEnv:  # fmt: skip
     """MPE's simple_tag: hunters, adversary_0 ..., slower than their prey, agent_0 ..., try to touch it.
 
@@ -254,14 +284,23 @@ def tag(
     decide; "rule": they flee by the baseline's rule, at once under every network, and hunters alone decide and are
     trained. mates: "exact": what an agent sees of the others is its own measurement, as old as all that it sees.
     "message": it is what they send, over their own links and with an age each; without delay the observations are the
-    same, bit for bit. Raises ConfigError; other arguments as of ParticlesEnv.
+    same, bit for bit. sight: with mates="message", how near prey must be for a hunter to see it, from middle to middle;
+    observe_visible=True shows whether it does. None: anywhere. Raises ConfigError; others as of ParticlesEnv.
     """
     require_count(f"tag(num_good={num_good!r:.60})", num_good)
     require_count(f"tag(num_adversaries={num_adversaries!r:.60})", num_adversaries)
     require_count(f"tag(num_obstacles={num_obstacles!r:.60})", num_obstacles, 0)
     require_one_of(f"tag(prey={prey!r:.60})", prey, PREY)
     require_one_of(f"tag(mates={mates!r:.60})", mates, MATES)
-    hunter, role, kind = FORMS[mates, prey]
+    if sight is not None:
+        if not is_number(sight) or sight < 0.0:
+            raise ConfigError(f"tag(sight={sight!r:.60}): must be a number >= 0, or None")
+        if mates != "message":
+            raise ConfigError(
+                f"tag(sight={sight!r}, mates={mates!r}): only with mates='message' are others out of sight"
+            )
+        options["sight"] = sight
+    hunter, role, kind = FORMS[mates if sight is None else "sight", prey]
     parts = {"velocity": 2, "position": 2, "landmarks": 2 * num_obstacles}
     parts["others"] = 2 * (num_good + num_adversaries - 1)
     hunters = [(hunter, f"adversary_{i}", {**parts, "velocities": 2 * num_good}) for i in range(num_adversaries)]
