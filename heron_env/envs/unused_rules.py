@@ -68,6 +68,7 @@ def unused_rules(simulation: Simulation) -> list[Unused]:
         *_unpaid(simulation),
         *_uncounted(simulation),
         *_unlearned(simulation),
+        *_out_of_sight(simulation),
     ]
 
 
@@ -83,6 +84,20 @@ def _kinds(simulation: Simulation) -> dict[type, Features]:
     for rank, agent in enumerate(simulation.model.hierarchy.agents):
         kinds.setdefault(type(agent), rows[rank].features)
     return kinds
+
+
+def _out_of_sight(simulation: Simulation) -> Iterator[Unused]:
+    """Classes that derive from one that the hook `sees` is asked about, and are not asked about themselves."""
+    spec = rule_spec(simulation.hooks.sees)
+    kinds = _kinds(simulation)
+    for cls in dict.fromkeys(spec.of) if spec is not None else ():
+        left = [kind.__name__ for kind in kinds if cls in kinds and issubclass(kind, cls) and kind not in spec.of]  # type: ignore[union-attr]
+        if left:
+            yield Unused(
+                f"{type(simulation.hooks).__name__}.sees(of={cls.__name__}) is not asked about agents of {left}, which "
+                f"derive from {cls.__name__}: tags alone say what they see, and who sees them",
+                "if the rule is meant for them, make them agents of one class that differ in a feature",
+            )
 
 
 # Agents

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.settings import TerminationConfig
@@ -49,7 +50,7 @@ def no_leak(subject: Subject) -> Iterator[Remark]:
         for rank in _observers(env):
             if env.hierarchy.ids[rank] not in env.agents:
                 continue
-            secrets = hidden(env, rank)
+            secrets = hidden(env, rank, env.simulation.facts)
             bare = np.setdiff1d(secrets, _of_own_and_children(env, rank))
             for columns, look in ((secrets, _glance), (bare, _turn), (bare, _beginning)):
                 leak = _leak(env, env.simulation.truth, rank, columns, look)
@@ -60,7 +61,7 @@ def no_leak(subject: Subject) -> Iterator[Remark]:
     run = env.start_event_driven(waves(env), seed=subject.seed, t_end=to_seconds(subject.steps * env.dt_ns))
     run.until(1.5 * env.dt)
     for rank in _observers(env):
-        leak = _leak(env, env.proxy.cache, rank, hidden(env, rank), _at_the_proxy)
+        leak = _leak(env, env.proxy.cache, rank, hidden(env, rank, env.proxy.cache), _at_the_proxy)
         if leak:
             raise Broken(f"event-driven: {leak}", MEND)
     yield passed(f"{looked} glances, hidden quantities scrambled")
@@ -82,10 +83,17 @@ def _hidden_from_owners(env: HeronEnv) -> list[str]:
     return list(dict.fromkeys(layout.names[column].partition("[")[0] for column in kept.tolist()))
 
 
-def hidden(env: HeronEnv, rank: int) -> Columns:
-    """The columns that the plan does not show to this observer and that can have other values."""
-    layout = env.simulation.model.layout
-    unseen = np.setdiff1d(np.arange(layout.size), env.simulation.model.plan.views[rank].columns)
+def hidden(env: HeronEnv, rank: int, facts: Floats) -> Columns:
+    """The columns that can have other values and that an observer is not shown: by the plan, or out of its sight.
+
+    `facts` `[layout.width]` say who sees whom.
+    """
+    layout, shown = env.simulation.model.layout, env.simulation.model.plan.views[rank].columns
+    sight = layout.sight
+    if sight and rank in sight.observers:
+        away = [target for target in sight.targets if target != rank and not facts[sight.column(rank, target)]]
+        shown = shown[~np.isin(layout.owner_of[shown], away)]
+    unseen = np.setdiff1d(np.arange(layout.size), shown)
     return unseen[layout.low[unseen] < layout.high[unseen]]
 
 
@@ -105,10 +113,22 @@ def _carry_on(env: HeronEnv, subject: Subject, steps: int) -> None:
         env.reset(seed=subject.seed)
 
 
+class _Still(Hooks):
+    """Nothing happens, and who sees whom stays as in `shown` `[targets, observers]`: what decides it may be hidden."""
+
+    def __init__(self, shown: Floats) -> None:
+        self._shown = shown
+
+    def sees(self, world: World, observer: int, target: int) -> bool:
+        return bool(self._shown[target, observer])
+
+
 def _stop_the_world(env: HeronEnv) -> None:
     """Leave only looking in reset() and step(): physics and neighbours may carry hidden values into visible ones."""
-    simulation = silenced(env).simulation
-    simulation.hooks = Hooks()
+    simulation, sight = silenced(env).simulation, env.simulation.model.layout.sight
+    simulation.look()
+    shown = simulation.facts[simulation.model.layout.size :].copy()
+    simulation.hooks = _Still(shown.reshape(-1, len(sight.observers)) if sight else shown)
     simulation._by_hand = []
     for bound in simulation.rules.bound:
         bound.apply = bound.advance = bound.reward = bound.terminated = bound.truncated = None

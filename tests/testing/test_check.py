@@ -24,6 +24,7 @@ from heron_env import (
     ScheduleConfig,
     SystemAgent,
     Vector,
+    World,
     make,
     quantity,
     registered,
@@ -470,3 +471,71 @@ def test_infos_that_tell_an_agent_what_the_tags_hide_from_it_are_a_leak():
     ).findings
     assert finding.status is Status.FAILED
     assert "a learns a.Wear.worn, which is hidden from it, by info 'worn'" in finding.what
+
+
+class Spot(FeatureProvider):
+    """Where it is, and where that is hidden."""
+
+    visibility = ("public",)
+    at: float = quantity(default=0.5, low=0.0, high=1.0)
+    under: float = quantity(default=0.5, low=0.0, high=1.0, observed=False)
+
+
+class Walker(FieldAgent):
+    features = (Spot,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Spot.at)
+    def apply_action(spot: Spot, action: Vector) -> float:
+        return spot.at + 0.1 * action[0]
+
+
+class Runner(Walker):
+    """Sees like others by tags alone."""
+
+
+class Fog(HeronEnv):
+    """Who is farther away than 0.2 is out of sight; what is `under` it counts, too."""
+
+    @staticmethod
+    @rule(of=Walker)
+    def sees(world: World, observer: int, target: int) -> bool:
+        spot = world[Walker].Spot
+        return bool(abs(spot.at[observer] - spot.at[target]) + 0.1 * spot.under[target] <= 0.2)
+
+    def begin(self, world: World) -> None:
+        world[Walker].Spot.at[:] = world.draw("at", len(world[Walker].Spot.at))
+
+
+class ThroughFog(Fog):
+    """Its infos say where the first is, to all."""
+
+    def step(self, actions: Any) -> Any:
+        *outcome, infos = super().step(actions)
+        for info in infos.values():
+            info["first"] = float(self.world[Walker].Spot.at[0])
+        return *outcome, infos
+
+
+def fog(kind: type[HeronEnv], *more: FieldAgent) -> HeronEnv:
+    walkers = [Walker(f"walker_{i}") for i in range(4)]
+    return kind(SystemAgent("top", *walkers, *more), max_steps=8, observe_visible=True)
+
+
+def test_what_decides_who_is_in_sight_is_no_leak_and_who_is_out_of_sight_is_hidden():
+    (finding,) = check_env(partial(fog, Fog), only=["no-leak"], steps=5).findings
+    assert finding.status is Status.PASSED
+    (finding,) = check_env(partial(fog, ThroughFog), only=["no-leak"], steps=5).findings
+    assert finding.status is Status.FAILED and "learns walker_0.Spot.at, which is hidden from it" in finding.what
+
+
+def test_subclasses_that_the_hook_sees_leaves_out_are_named():
+    (warning,) = check_env(partial(fog, Fog, Runner("runner_0")), only=["rules"], steps=2).of(Status.WARNING)[-1:]
+    assert warning.what.startswith("Fog.sees(of=Walker) is not asked about agents of ['Runner']")
+
+
+def test_tag_with_sight_passes_no_leak():
+    options = {"mates": "message", "sight": 0.5}
+    (finding,) = check_env("heron/Tag-v0", only=["no-leak"], steps=3, options=options).findings
+    assert finding.status is Status.PASSED
