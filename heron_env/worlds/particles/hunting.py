@@ -13,39 +13,13 @@ from heron_env.errors import ConfigError
 from heron_env.given import is_number, require_count, require_one_of
 from heron_env.worlds.particles import bodies as of
 from heron_env.worlds.particles.env import Particle, ParticlesEnv, Plane, in_both_forms, steps
-from heron_env.worlds.particles.policies import HASTE, Array, nearest, pairs
+from heron_env.worlds.particles.policies import HASTE, Array, chase, flee, graze, lead
 from heron_env.worlds.spread.discs import MATES, STEP, Position, SharedPosition, Velocity
 
-Seen = Mapping[str, Array]
 EDGE = 0.9
 """Landmarks lie, and the prey may go, no farther out."""
 WORDS, MOST_FORESTS = 4, 50
 """Of the leader; a bit of a float64 for each forest."""
-
-
-def chase(seen: Seen) -> tuple[Array, None]:
-    """To the nearest prey."""
-    return nearest(pairs(seen["others"])[:, -seen["velocities"].shape[1] // 2 :]), None
-
-
-def flee(seen: Seen) -> tuple[Array, None]:
-    """Away from the hunters, the nearer the more, and back to the middle from where leaving costs."""
-    many = (seen["others"].shape[1] - seen["velocities"].shape[1]) // 2
-    ways = pairs(seen["others"])[:, :many]
-    apart = np.hypot(ways[..., 0], ways[..., 1])[..., None]
-    return -0.1 * (ways / apart**3 * (apart < 1.0)).sum(axis=1) - 2.0 * seen["position"] * np.abs(
-        seen["position"]
-    ) ** 3, None
-
-
-def lead(seen: Seen) -> tuple[Array, Any]:
-    """Chase; the word is always the first."""
-    return chase(seen)[0], np.zeros(len(seen["position"]), dtype=np.int64)
-
-
-def graze(seen: Seen) -> tuple[Array, None]:
-    """To the nearest food."""
-    return nearest(pairs(seen["food"])), None
 
 
 # Tag

@@ -16,7 +16,8 @@ from heron_env.worlds.particles.bodies import MOVES
 from heron_env.worlds.spread.discs import STEP
 
 Array = NDArray[np.float64]
-Decide = Callable[[Mapping[str, Array]], tuple[Array | None, Any]]
+Seen = Mapping[str, Array]
+Decide = Callable[[Seen], tuple[Array | None, Any]]
 
 HASTE = 2.0
 """Share of the full force per distance that is left."""
@@ -84,3 +85,28 @@ def with_company(landmarks: Array, others: Array) -> Array:
     """Of the ways `[b, n, 2]` to landmarks the one `[b, 2]` to that which is nearest to one of the others."""
     apart = landmarks[:, :, None] - others[:, None]
     return numbered(landmarks, np.hypot(apart[..., 0], apart[..., 1]).min(axis=2).argmin(axis=1))
+
+
+def chase(seen: Seen) -> tuple[Array, None]:
+    """To the nearest prey."""
+    return nearest(pairs(seen["others"])[:, -seen["velocities"].shape[1] // 2 :]), None
+
+
+def flee(seen: Seen) -> tuple[Array, None]:
+    """Away from the hunters, the nearer the more, and back to the middle from where leaving costs."""
+    many = (seen["others"].shape[1] - seen["velocities"].shape[1]) // 2
+    ways = pairs(seen["others"])[:, :many]
+    apart = np.hypot(ways[..., 0], ways[..., 1])[..., None]
+    return -0.1 * (ways / apart**3 * (apart < 1.0)).sum(axis=1) - 2.0 * seen["position"] * np.abs(
+        seen["position"]
+    ) ** 3, None
+
+
+def lead(seen: Seen) -> tuple[Array, Any]:
+    """Chase; the word is always the first."""
+    return chase(seen)[0], np.zeros(len(seen["position"]), dtype=np.int64)
+
+
+def graze(seen: Seen) -> tuple[Array, None]:
+    """To the nearest food."""
+    return nearest(pairs(seen["food"])), None
