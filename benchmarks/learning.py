@@ -58,10 +58,10 @@ class Updates:
 
         from heron_env import Hyperparameters
         from heron_env.lab.learning.events import Monitor, Stopwatch
-        from heron_env.lab.learning.train import Plan, Training, Validation
+        from heron_env.lab.learning.train import Training, TrainingPlan, Validation
 
         torch.set_num_threads(1)
-        plan = Plan(
+        plan = TrainingPlan(
             env_id, Path("unused"), {}, options, None, total_steps=1, hyperparameters=Hyperparameters(**settings),
             schedule=schedule,
         )  # fmt: skip

@@ -22,6 +22,9 @@ from heron_env.core.action import Vector as Vector
 from heron_env.core.feature import FeatureProvider as FeatureProvider
 from heron_env.core.feature import quantity as quantity
 from heron_env.core.letters import Letter as Letter
+from heron_env.core.planned import Planned as Planned
+from heron_env.core.plans import Plan as Plan
+from heron_env.core.plans import Running as Running
 from heron_env.core.policy import Answer as Answer
 from heron_env.core.policy import AnsweringPolicy as AnsweringPolicy
 from heron_env.core.policy import Asked as Asked

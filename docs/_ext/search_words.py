@@ -26,6 +26,7 @@ WORDS = {
     "concepts/hierarchy": "hierarchy coordinator",
     "concepts/rules": "rule rules reward rewards",
     "concepts/who_sees_what": "observation observations observability noise partial partially",
+    "how_to/plans": "plan plans chunk chunks chunking inference ACT VLA LeRobot openpi RTC",
     "concepts/two_clocks": "clock clocks event-driven synchronous tick",
     "concepts/delay": "delay delays delayed latency lag jitter loss lossy packet network",
     "concepts/training_under_the_network": "augmentation",

@@ -21,7 +21,7 @@ PolicyArgument = Annotated[
     typer.Argument(help=f"{POLICY}; NAME=RUN,RUN,... (training seeds of one algorithm)."),
 ]
 FaultOption = Annotated[
-    str, typer.Option(help="obs_delay, msg_delay, act_delay (s), jitter, loss, tick_ratio or noise.")
+    str, typer.Option(help="obs_delay, msg_delay, act_delay, thinking (s), jitter, loss, tick_ratio or noise.")
 ]
 KeepOption = Annotated[
     str, typer.Option(help="The share of its gain over doing nothing that it shall keep: 95% or 0.95.")

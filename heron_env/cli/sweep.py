@@ -87,9 +87,9 @@ AxisOption = Annotated[
     typer.Option(
         "--axis",
         metavar="CAUSE=A,B,...",
-        help="Amounts of one cause: obs_delay, msg_delay, act_delay (s), jitter, loss, tick_ratio, noise, rate "
-        "(bytes/s that all links share); as act_delay=0,30,60, or by level as msg_delay=0,field:0.05/system:0.2; or "
-        "disturbances=NAME,..., sets of the environment. May be repeated.",
+        help="Amounts of one cause: obs_delay, msg_delay, act_delay, thinking (s), jitter, loss, tick_ratio, noise, "
+        "rate (bytes/s that all links share); as act_delay=0,30,60, or by level as msg_delay=0,field:0.05/system:0.2; "
+        "or disturbances=NAME,..., sets of the environment. May be repeated.",
     ),
 ]
 ProductOption = Annotated[bool, typer.Option("--product", help="All combinations of the axes, not one after another.")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from heron_env.core.plans import Plan
 from heron_env.core.quantity import clip, unit_text
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.given import several, whole
@@ -87,6 +88,9 @@ class ActionSpec:
         try:
             vector = np.asarray(_joined(value), dtype=np.float64).flatten()  # a copy
         except (TypeError, ValueError, OverflowError) as error:
+            if isinstance(value, Plan):
+                words = "is a Plan, and a HeronEnv takes one action; under_network(env) plays plans"
+                raise InvalidAction(f"{_action_of(agent, lane)} {words}") from error
             raise InvalidAction(
                 f"{_action_of(agent, lane)}: {value!r:.200} is not numeric; expected {self.describe()}"
             ) from error

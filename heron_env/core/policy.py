@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.letters import Letter
 from heron_env.core.masking import flat
+from heron_env.core.plans import NOTHING, Running
 from heron_env.seeding import key, keys
 
 Keys = NDArray[np.uint64]
@@ -85,6 +86,7 @@ class Asked:
         mask: what the agent may choose, in the form that `space.sample(mask)` takes; None where nothing is ever
             forbidden.
         letters: those that arrived since the last question, by arrival, then by the sender's place.
+        running: what the agent's actuator is doing, for policies that plan.
     """
 
     agent: str
@@ -98,6 +100,7 @@ class Asked:
     space: Space[Any]
     mask: Any = None
     letters: tuple[Letter, ...] = ()
+    running: Running = NOTHING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +108,8 @@ class Answer:
     """What a policy answers.
 
     Attributes:
-        action: array, number or Action.
+        action: array, number or Action; a `Plan` of several; or None, nothing new: no message leaves, and what is in
+            force goes on. Plans and None are for `under_network`.
         letters: to be sent when the decision is made, in this order; `sender` must be the agent that was asked.
         thinking: virtual time that the answer took, s; the synchronous clock ignores it, as it ignores delays.
         origin: where the answer came from, for policies that ask others.
@@ -165,11 +169,12 @@ Offer = Callable[[NDArray[np.float32]], Any]
 
 
 def decide_with(
-    policy: Policy | StatePolicy | Decide, show: Callable[[], Show], offer: Offer | None = None
-) -> DecideAt:
+    policy: Policy | StatePolicy | Decide, show: Callable[[], Show], offer: Offer | None = None,
+    running: Callable[[], Running] | None = None,
+) -> DecideAt:  # fmt: skip
     """The function that decides: by `policy.forward`, by `policy.decide_action` on what `show()` makes of the vector,
     or by the callable itself. One that declares the keyword `mask` is given what `offer` makes of the vector, one that
-    declares `draw` the key of its draws.
+    declares `draw` the key of its draws, one that declares `running` what its actuator is doing.
     """
     forward, decide_action = (getattr(policy, name, None) for name in ("forward", "decide_action"))
     if decide_action is not None and forward is None:  # one that has both decides on the vector
@@ -177,7 +182,8 @@ def decide_with(
     else:
         shown, decide = None, cast(Any, policy if forward is None else forward)
     masked, draws = takes(decide, "mask"), takes(decide, "draw")
-    if shown is None and not masked and not draws:
+    plans = running is not None and takes(decide, "running")
+    if shown is None and not masked and not draws and not plans:
         return lambda vector, turn, draw: decide(vector)
 
     def decide_at(vector: NDArray[np.float32], turn: int, draw: Callable[[], int]) -> Any:
@@ -186,6 +192,8 @@ def decide_with(
             more["mask"] = offer(vector) if offer else None
         if draws:
             more["draw"] = draw()
+        if running is not None and plans:
+            more["running"] = running()
         return decide(vector if shown is None else shown(vector, turn), **more)
 
     return decide_at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -90,25 +90,23 @@ class Asking:
 
     def taken(self, answer: Any) -> Taken:
         """An answer, taken apart. Raises ConfigError naming the agent for what is none."""
-        if not isinstance(answer, Answer):
-            raise ConfigError(
-                f"the policy of {self._agent!r} answered {answer!r:.200}: must be an Answer; write Answer(action)"
-            )
-        thinking, origin = answer.thinking, answer.origin
-        if isinstance(thinking, bool | np.bool_) or not is_finite(thinking) or thinking < 0:
-            raise ConfigError(
-                f"the answer for {self._agent!r} has thinking={thinking!r:.60}: must be a number of seconds >= 0"
-            )
-        if not isinstance(origin, Origin | None):
-            raise ConfigError(f"the answer for {self._agent!r} has origin={origin!r:.60}: must be an Origin, or None")
-        if type(answer.tokens) is not int or answer.tokens < 0:
-            raise ConfigError(
-                f"the answer for {self._agent!r} has tokens={answer.tokens!r:.60}: must be a whole number >= 0"
-            )
-        letters = answer.letters
-        written = () if letters == () else self._env.simulation.post.checked(self.rank, letters)
-        ns = to_ns(thinking, f"thinking of {self._agent!r}") if thinking else 0
-        return Taken(answer.action, ns, origin, written, answer.tokens)
+        return taken_apart(self._agent, answer, lambda letters: self._env.simulation.post.checked(self.rank, letters))
+
+
+def taken_apart(agent: str, answer: Any, checked: Callable[[Any], tuple[Written, ...]]) -> Taken:
+    """The parts of an answer; `checked` takes its letters. Raises ConfigError naming the agent for what is none."""
+    if not isinstance(answer, Answer):
+        raise ConfigError(f"the policy of {agent!r} answered {answer!r:.200}: must be an Answer; write Answer(action)")
+    thinking, origin = answer.thinking, answer.origin
+    if isinstance(thinking, bool | np.bool_) or not is_finite(thinking) or thinking < 0:
+        raise ConfigError(f"the answer for {agent!r} has thinking={thinking!r:.60}: must be a number of seconds >= 0")
+    if not isinstance(origin, Origin | None):
+        raise ConfigError(f"the answer for {agent!r} has origin={origin!r:.60}: must be an Origin, or None")
+    if type(answer.tokens) is not int or answer.tokens < 0:
+        raise ConfigError(f"the answer for {agent!r} has tokens={answer.tokens!r:.60}: must be a whole number >= 0")
+    written = () if answer.letters == () else checked(answer.letters)
+    ns = to_ns(thinking, f"thinking of {agent!r}") if thinking else 0
+    return Taken(answer.action, ns, origin, written, answer.tokens)
 
 
 class InWords:

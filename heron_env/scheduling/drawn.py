@@ -120,9 +120,9 @@ class DrawnSchedule:
         return as_dict(self)
 
     @classmethod
-    def from_dict(cls, told: Mapping[Key, Any]) -> DrawnSchedule:
+    def from_dict(cls, entries: Mapping[Key, Any]) -> DrawnSchedule:
         """Of what `to_dict` gave. Raises ScheduleError."""
-        return cls(told)
+        return cls(entries)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DrawnSchedule) and self.entries == other.entries

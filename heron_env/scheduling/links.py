@@ -10,7 +10,7 @@ Each draw u is indexed by (seed, episode, agent, purpose, cause, leg, number), s
 
 A chain with thresholds `start` and `moves` has at t ns the state s_k with k = t // period_ns (whole numbers). With u_k
 element k of uniforms(key(seed, episode, h(agent), "chain", FIELD, 0)), FIELD one of "msg_delay", "obs_delay",
-"act_delay", "loss":
+"act_delay", "thinking", "loss":
 
     s_0 = number of j with start[j] <= u_0
     s_k = number of j with moves[s_(k-1)][j] <= u_k                      for k = 1, 2, ...
@@ -22,7 +22,8 @@ at u_j (`met`), s_j is known. From k one goes back to such a j, or to 0, and the
 Where delays or losses come from data (T20), a leg of link `agent` that departs at t (ns) with (cause, leg, number) has
 operation by operation:
 
-1.  base, ns, by the field that the leg belongs to (GATHERING obs_delay, ACTION act_delay, all others msg_delay):
+1.  base, ns, by the field that the leg belongs to (GATHERING obs_delay, ACTION act_delay, THINKING
+    thinking, without 2. and 3., all others msg_delay):
     a number    what it is in ns
     Empirical   ns[int(u * n)] of its n delays, u = U("sample"); with n = 1 nothing is drawn
     Recorded    ns[i] with the greatest i for which departures[i] <= t % period_ns
@@ -84,7 +85,7 @@ class What(IntEnum):
 Question = tuple[int, int, str, int]
 """(what, nominal delay or tick in ns, cause, leg)."""
 DELAY, LOST, SHIFT = map(int, (What.DELAY, What.LOST, What.SHIFT))
-FIELD_OF = {Leg.GATHERING: "obs_delay", Leg.ACTION: "act_delay"}
+FIELD_OF = {Leg.GATHERING: "obs_delay", Leg.ACTION: "act_delay", Leg.THINKING: "thinking"}
 """Of all other legs: msg_delay."""
 
 
@@ -134,6 +135,10 @@ class Link:
             return self.draw(DELAY, nominal, cause, leg, number)
         return max(nominal, self._least)
 
+    def thinking(self, number: int, now: int) -> int:
+        """How long decision `number`, asked for at `now`, takes to think about, ns: without jitter."""
+        return self.timing.thinking
+
     def lost(self, cause: str, leg: int, number: int, sent: int = 0) -> bool:
         """Is the message lost that departs at `sent`, ns?"""
         return self._draws.loss > 0.0 and self.draw(LOST, 0, cause, leg, number) == 1
@@ -169,7 +174,7 @@ class SourcedLink(Link):
         self.ideal = False
         self._key = (seed, episode, agent_key)
         config = timing.config
-        delays = {name: getattr(config, name) for name in ("msg_delay", "obs_delay", "act_delay")}
+        delays = {name: getattr(config, name) for name in ("msg_delay", "obs_delay", "act_delay", "thinking")}
         self._sources: dict[str, DelaySource] = {
             name: value for name, value in delays.items() if isinstance(value, DelaySource)
         }
@@ -188,6 +193,10 @@ class SourcedLink(Link):
             spread = base * (1.0 + deviation(kind, ratio, self._u("delay", cause, leg, number)))
             base = round(min(spread, FAR))
         return max(base, self._least)
+
+    def thinking(self, number: int, now: int) -> int:
+        """How long a decision takes to think about, ns."""
+        return self._base(self.timing.thinking, "tick", Leg.THINKING, number, now)
 
     def lost(self, cause: str, leg: int, number: int, sent: int = 0) -> bool:
         """Is the message lost?"""

@@ -44,6 +44,8 @@ class Leg(IntEnum):
     PUSH = 15
     CUSTOM = 16
     LETTER = 17
+    THINKING = 18
+    """thinking: no message, but a drawn time."""
 
 
 @value

@@ -135,6 +135,9 @@ class ScheduleConfig:
             nothing but the ages of `observe_age=True`.
         clock_drift: how much faster the clock runs, -0.1 to 0.1; at time t it shows clock_offset + (1 + clock_drift) *
             t. The agent ticks every tick_interval of its own clock: every tick_interval / (1 + clock_drift) seconds.
+        thinking: what each of its decisions takes, besides what its policy's answers say, s; a number or data, as
+            delays. Meanwhile the agent looks at nothing, and what is in force goes on. It is no link: neither jitter,
+            loss nor min_delay apply.
         own_rows: what an agent sees of itself when it decides: "proxy", what the proxy knew, or "local", what is true;
             None means what its class says.
 
@@ -164,6 +167,7 @@ class ScheduleConfig:
     transport: Reliable | None = None
     clock_offset: float = 0.0
     clock_drift: float = 0.0
+    thinking: Delay = 0.0
 
     def __post_init__(self) -> None:
         for name, fault in self._faults():
@@ -177,7 +181,7 @@ class ScheduleConfig:
             yield "tick_interval", "must be at least 1e-9 seconds; None means the env's dt" if too_short else ""
         for name in ("phase", "min_delay"):
             yield name, _fault_of_time(getattr(self, name))
-        for name in ("obs_delay", "act_delay", "msg_delay"):
+        for name in ("obs_delay", "act_delay", "msg_delay", "thinking"):
             yield name, _fault_of_delay(getattr(self, name))
         yield "jitter_type", _fault_of_choice(self.jitter_type, JITTERS)
         for name in ("jitter_ratio", "tick_jitter_ratio"):
@@ -224,7 +228,7 @@ setattr(  # noqa: B010
 class Timing:
     """The schedule of one agent in whole nanoseconds, `tick_interval=None` already replaced by dt.
 
-    Of a delay from data, obs, act and msg are its mean; `sourced`: does anything come from data? `local`:
+    Of a time from data, obs, act, msg and thinking are its mean; `sourced`: does anything come from data? `local`:
     does it see its own rows as they are when it decides?
     """
 
@@ -238,6 +242,7 @@ class Timing:
     config: ScheduleConfig
     local: bool = False
     lifespan: int | None = None
+    thinking: int = 0
 
     @classmethod
     def of(cls, agent: str, config: ScheduleConfig, dt_ns: int) -> "Timing":
@@ -260,6 +265,7 @@ class Timing:
             min_delay=to_ns(config.min_delay, "min_delay"),
             config=config,
             lifespan=None if config.lifespan is None else to_ns(config.lifespan, "lifespan"),
+            thinking=_mean_ns(config.thinking, "thinking"),
         )
 
     def without_drift(self, dt_ns: int) -> "Timing":
@@ -281,14 +287,21 @@ class Timing:
     def sourced(self) -> bool:
         """Does anything of its link come from data?"""
         c = self.config
-        return any(isinstance(value, Source) for value in (c.obs_delay, c.act_delay, c.msg_delay, c.loss))
+        return any(isinstance(value, Source) for value in (c.obs_delay, c.act_delay, c.msg_delay, c.loss, c.thinking))
+
+    @property
+    def thinks(self) -> bool:
+        """Do its decisions take time?"""
+        return bool(self.thinking) or isinstance(self.config.thinking, DelaySource)
 
     @property
     def instant(self) -> bool:
         """Do its observations and commands take no time, and is none lost?"""
         c = self.config
         waits = c.medium is not None and c.medium.rate < math.inf
-        return not (self.msg or self.obs or self.act or self.min_delay or self.sourced or c.loss or waits)
+        return not (
+            self.msg or self.obs or self.act or self.thinking or self.min_delay or self.sourced or c.loss or waits
+        )
 
     def nominal(self, number: int) -> int:
         """Nominal time of tick `number`, ns."""

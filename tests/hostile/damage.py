@@ -182,9 +182,9 @@ def _policies(folder: Path) -> None:
 
 
 def _start(folder: Path) -> None:
-    from heron_env.lab.learning.train import Plan
+    from heron_env.lab.learning.train import TrainingPlan
 
-    Plan(
+    TrainingPlan(
         GRID,
         folder / "out",
         {},

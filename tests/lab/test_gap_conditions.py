@@ -13,7 +13,9 @@ from heron_env.lab.episodes import course
 from heron_env.lab.sweep.conditions import CAUSES, coalitions, grid, parsed_axis
 
 GRID = "heron/BatteryGrid-v0"
-ALL = Condition(obs_delay=0.1, msg_delay=0.2, act_delay=0.5, jitter=0.2, loss=0.1, tick_ratio=2, noise=0.3, rate=200)
+ALL = Condition(
+    obs_delay=0.1, msg_delay=0.2, act_delay=0.5, thinking=0.7, jitter=0.2, loss=0.1, tick_ratio=2, noise=0.3, rate=200
+)  # fmt: skip
 
 
 def grid_env(**options):
@@ -191,7 +193,7 @@ def test_axes_give_each_condition_once_in_order():
     assert [c.name for c in grid(act_delay=(0, 5), loss=(0, 0.1))] == [
         "ideal", "loss=0.1", "act_delay=5", "act_delay=5 loss=0.1",
     ]  # fmt: skip
-    assert len(coalitions(ALL)) == 2**8
+    assert len(coalitions(ALL)) == 2**9
     assert [len(c.causes) for c in one_at_a_time(ALL)] == [0, *[1] * 8, 8]
     assert parsed_axis("act_delay=0,30,60") == ("act_delay", (0.0, 30.0, 60.0))
     cause, (nothing, by_level) = parsed_axis("msg_delay=0,field:0.05/system:2")

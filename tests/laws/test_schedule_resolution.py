@@ -16,7 +16,7 @@ from heron_env import DrawnSchedule, ScheduleConfig, SystemAgent, TrainingDefaul
 from heron_env.agents.vertical import VectorDecomposition
 from heron_env.errors import ConfigError, HeronWarning
 from heron_env.lab import RunFolder
-from heron_env.lab.learning.train import Plan
+from heron_env.lab.learning.train import TrainingPlan
 from heron_env.scheduling.sources import Empirical, Markov, Recorded
 from heron_env.worlds.battery_grid import Battery, BatteryGridEnv, Zone
 
@@ -41,8 +41,8 @@ def coarse(control: str = "field", **options: Any) -> Coarse:
 register(COARSE, coarse)
 
 
-def plan(env_id: str, schedule: Any, training_options: Any = None, **options: Any) -> Plan:
-    return Plan(
+def plan(env_id: str, schedule: Any, training_options: Any = None, **options: Any) -> TrainingPlan:
+    return TrainingPlan(
         env_id, Path("run"), options, training_options, None, total_steps=1, seed=0, time_limit=None, validations=0,
         hyperparameters=None, schedule=schedule,
     )  # fmt: skip

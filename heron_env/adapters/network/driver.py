@@ -7,17 +7,19 @@ the heap. At k*dt observations arrive, then commands, then agents tick; commands
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 
-from heron_env.adapters.network.forms import Copy, ObservationForm
+from heron_env.adapters.network.forms import ObservationForm
 from heron_env.adapters.network.masks import checked_mask, forbids, is_choice
 from heron_env.adapters.network.noops import Noops, copied, fits, sendable, vector_of
+from heron_env.adapters.network.sides import MASK, NOOP, AgentSide
 from heron_env.adapters.network.turns import TurnWorld
+from heron_env.core.plans import Plan, PlanInForce, SentPlan, merged, mixed
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.message_log import WatchedBroker
 from heron_env.envs.event.notes import Note, least_delays, outlasting, together
@@ -33,14 +35,21 @@ from heron_env.scheduling.trace import NOBODY, Trace
 from heron_env.seeding import h
 
 REPLY, COMMAND = int(Phase.REPLY), int(Phase.COMMAND)
-MASK = "action_mask"
-UNMASKED: tuple[Mapping[str, Any], Any] = {}, None
-NOOP = -1
-"""The number of a decision that nobody made."""
 REFUSAL = gymnasium.error.InvalidAction
 """With it an environment refuses an action of its space, before it moves; any other error may come from physics."""
 Ask = Callable[[str, int, Any], Any]
-"""(agent, number, observation) -> the action of an agent whose turn it is."""
+"""(agent, number, observation) -> the Chosen of an agent whose turn it is."""
+
+
+class Chosen(NamedTuple):
+    """What an agent in a run has decided: an action or a Plan; after `thinking` ns."""
+
+    action: Any
+    thinking: int = 0
+
+
+NOTHING_NEW = Chosen(None)
+"""What is in force goes on; no message leaves."""
 
 
 @dataclass(frozen=True)
@@ -53,72 +62,6 @@ class NetworkSetting:
     forms: Sequence[ObservationForm]
     noops: Noops
     dt_ns: int
-
-
-class AgentSide:
-    """One agent's side of the network: what has arrived there, and which command is in force.
-
-    Attributes:
-        born, ended: when it joined and ended, ns; messages sent before it was born belong to an earlier life.
-        copies: the newest that arrived, its own and one for each part; before, the observation of reset.
-        arrived, fresh: has a copy of its own arrived; has any since the last step?
-        place: of the newest arrival in the trace.
-        informed: when it last decided on an observation of that very instant, ns.
-        force: number and action of the command in force; NOOP: none.
-        applied: number of the decision of the last step.
-        truth, mask: the environment's own, of the last boundary.
-        lags: can the environment be elsewhere by the time that a command is applied?
-        masks: what came with each copy under way or arrived, by its boundary, ns: (its entry in the info, the mask).
-    """
-
-    copies: list[Copy]
-    truth: Any
-    mask: Any
-    masks: dict[int, tuple[Mapping[str, Any], Any]]
-
-    def __init__(self, rank: int, name: str, timing: Timing, form: ObservationForm, dt_ns: int) -> None:
-        self.rank, self.name, self.timing, self.form = rank, name, timing, form
-        self.alive, self.ended, self.fresh, self.applied = False, NOBODY, False, NOOP
-        self.ages, self.latency, self.masks = list[float](), list[float](), {}
-        self.lags = not timing.instant or timing.tick > dt_ns
-
-    def standing(self) -> dict[str, Any]:
-        """What `go_back` takes, of an episode that is not measured."""
-        copies = {"copies": self.copies.copy()} if self.alive else {}
-        return vars(self) | copies | {"masks": self.masks.copy()}
-
-    def go_back(self, standing: dict[str, Any]) -> None:
-        """Be again as `standing` says."""
-        vars(self).update(standing)
-
-    def keep_mask(self, now: int, mask: Any, own: Mapping[str, Any]) -> None:
-        """The environment's mask of now, ns, and its entry in the info, which travel with the observation of now."""
-        self.mask = mask
-        entry = {MASK: copied(own[MASK])} if MASK in own else {}
-        if entry or mask is not None:
-            self.masks[now] = entry, mask
-
-    def join(self, now: int) -> None:
-        """As at reset: nothing has arrived, and no command is in force."""
-        self.alive, self.born, self.ended, self.informed = True, now, NOBODY, NOBODY
-        self.copies, self.arrived, self.place, self.applied = self.form.copies(now, self.truth), False, NOBODY, NOOP
-        self.force: tuple[int, Any] = (NOOP, None)
-
-    def offer(self, observation: Any) -> Any:
-        """The mask that came with the agent's observation, a copy; None without one."""
-        return copied(self.came_with()[1])
-
-    def came_with(self) -> tuple[Mapping[str, Any], Any]:
-        """Of the observation that the agent has: its mask's entry in the info, and the mask."""
-        return self.masks.get(self.copies[0][0], UNMASKED)
-
-    def is_missed(self, number: int, ticks: int, now: int) -> bool:
-        """With on_missing="noop": were there already so many ticks after that of a decision before `now`, ns (T11)?"""
-        return self.timing.config.on_missing == "noop" and self.timing.nominal(number + ticks) < now
-
-    def decides_at(self, now: int) -> bool:
-        """Will an action of now, ns, be used?"""
-        return self.alive and self.arrived and self.timing.ticks_at(now)
 
 
 class NetworkEpisode:
@@ -156,6 +99,8 @@ class NetworkEpisode:
         chosen, end = {name: self._checked(name, actions) for name, _ in deciding}, self.now + self.setting.dt_ns
         require_before_the_end(end, f"the end of step {self.number}")
         standing = self._standing() if self.record is None else None
+        if self.record is not None:
+            self._note_busy()
         self.torn = True
         self._deliver(self.now)
         for name, number in deciding:
@@ -177,6 +122,12 @@ class NetworkEpisode:
         self.torn = False
         return arrived, rewards, terminated, truncated, described
 
+    def _note_busy(self) -> None:
+        """Count the agents that tick now and look at nothing, as they think (T23)."""
+        for side in self.sides:
+            if self.now < side.thinks_until and side.is_thinking(self.now):
+                self.result.busy[side.name] = self.result.busy.get(side.name, 0) + 1
+
     def at_their_turn(self) -> dict[str, int]:
         """Agents that decide in this step when their turn comes, as nothing delays them, and their decisions' numbers.
 
@@ -186,11 +137,27 @@ class NetworkEpisode:
             return {}
         return {name: number for name, number in self.deciding() if self.by_name[name].timing.instant}
 
-    def _checked(self, name: str, actions: Mapping[str, Any]) -> Any:
-        """A copy of an agent's action. Raises InvalidAction without one, and where a mask could not judge it later."""
+    def _checked(self, name: str, actions: Mapping[str, Any]) -> tuple[Any, int]:
+        """A copy of what an agent decided; the actions of a plan as a tuple in it.
+
+        Raises InvalidAction without one, and where a mask could not judge it later.
+        """
         if name not in actions:
             raise InvalidAction(f"step() got no action for {name!r}, whose turn it is (is_active)")
-        side, action = self.by_name[name], sendable(name, actions[name])
+        given = actions[name]
+        if type(given) is not Chosen and type(given) is not Plan:
+            return self._sendable(name, given), 0
+        action, thinking = given if type(given) is Chosen else Chosen(given)
+        if given is NOTHING_NEW:
+            return NOTHING_NEW
+        if type(action) is Plan:
+            rows = tuple(self._sendable(name, row) for row in action.actions)
+            return replace(action, actions=rows), int(thinking)
+        return self._sendable(name, action), int(thinking)
+
+    def _sendable(self, name: str, action: Any) -> Any:
+        """A copy of one action. Raises InvalidAction."""
+        side, action = self.by_name[name], sendable(name, action)
         space = self.setting.action_spaces[side.rank]
         if side.mask is not None and side.lags and not is_choice(space, action):
             raise InvalidAction(
@@ -229,7 +196,7 @@ class NetworkEpisode:
 
     def _is_legal(self, side: AgentSide) -> bool:
         """Does the action in force lie in its space, and its mask allow it?"""
-        space, action = self.setting.action_spaces[side.rank], side.force[1]
+        space, action = self.setting.action_spaces[side.rank], side.due(self.now)
         return fits(action, space) and not forbids(side.mask, space, action)
 
     def _at_turn(self, name: str, number: int | None, ask: Ask | None, observation: Any, info: Any) -> Any:
@@ -244,21 +211,31 @@ class NetworkEpisode:
             self._deliver(self.now)
         return self._apply(side, mask)
 
-    def _tick(self, side: AgentSide, number: int, action: Any) -> None:
-        """A decision leaves; its action is a copy."""
+    def _tick(self, side: AgentSide, number: int, decision: tuple[Any, int]) -> None:
+        """A decision leaves when it has been thought about; its actions are copies."""
+        action, thinking = decision
+        if decision is NOTHING_NEW:
+            return
         if side.copies[0][0] == self.now:
             side.informed = self.now
         if self.trace is not None:
             self.scheduler.here = self.trace.add(self.now, "AgentTick", side.rank, number, NOBODY, side.place, 0)
         if self.record is not None:
             side.ages += side.form.ages(side.copies, self.now)
-        leaves = self._leaves(side.rank, side.timing.act, "tick", Leg.ACTION, number)
+        if side.thinks or thinking:
+            thinking += self.links[side.rank].thinking(number, self.now)
+            side.thinks_until = min(self.now + thinking, END_OF_TIME - 1)
+        if type(action) is Plan:
+            action = action.sent(side.copies[0][0], self.setting.dt_ns, action.actions)
+            side.under_way += ((number, self.now + thinking + side.way, action),)
+        leaves = self._leaves(side.rank, side.timing.act, "tick", Leg.ACTION, number, thinking)
         values = (side.rank, number, self.broker.next_id(), leaves, action)
         self.broker.send(make(ActionCommand, values), COMMAND, Queue.COMMAND, side.timing.msg, "tick")
 
-    def _leaves(self, rank: int, nominal: int, cause: str, leg: Leg, number: int) -> int:
-        """When a message leaves after its obs_delay or act_delay, ns."""
-        return min(self.now + self.links[rank].delay(nominal, cause, leg, number, self.now), END_OF_TIME - 1)
+    def _leaves(self, rank: int, nominal: int, cause: str, leg: Leg, number: int, after: int = 0) -> int:
+        """When a message leaves that was ready `after` ns, after its obs_delay or act_delay, ns."""
+        ready = self.now + after
+        return min(ready + self.links[rank].delay(nominal, cause, leg, number, ready), END_OF_TIME - 1)
 
     def _deliver(self, last: int, phase: int = COMMAND) -> None:
         """Everything arrives that arrives by `last`, ns; of that instant only what comes by `phase`."""
@@ -291,17 +268,29 @@ class NetworkEpisode:
         """At the environment: the newest is in force. False: its agent has ended, or something newer is."""
         side, number, now = self.sides[command.agent], command.number, self.scheduler.now
         decided = side.timing.nominal(number)
-        late = decided < side.born or number <= side.force[0] or side.is_missed(number, 1, now)
+        late = decided < side.born or number <= side.force[0] or side.is_missed(number, command.action, 1, now)
+        action = command.action
+        if not late and type(action) is SentPlan:
+            old = side.force[1] if type(side.force[1]) is PlanInForce else None
+            action = merged(action, old, self.now, mixed)
+            late = action is None
         if late or not side.alive:
             self.cancelled += 1
             return False
-        side.force = (number, command.action)
+        side.force = (number, action)
         if self.record is not None:
             side.latency.append(to_seconds(now - decided))
-        if self.record and "actions" in self.record:
-            vector = vector_of(self.setting.action_spaces[side.rank], command.action)
-            self.result.actions[side.name].append((to_seconds(now), vector))
+        side.index = 0
+        if type(action) is PlanInForce:
+            side.index, action = action.place(self.now), action.at(self.now)
+        self._record(side, now, action)
         return True
+
+    def _record(self, side: AgentSide, now: int, action: Any) -> None:
+        """An action of a command takes effect at `now`, ns; None: the no-op."""
+        if action is not None and self.record and "actions" in self.record:
+            vector = vector_of(self.setting.action_spaces[side.rank], action)
+            self.result.actions[side.name].append((to_seconds(now), vector))
 
     def _apply(self, side: AgentSide, mask: Any = None) -> Any:
         """The action that the environment gets for an agent: of the command in force, or the no-op.
@@ -312,9 +301,15 @@ class NetworkEpisode:
         mask, space = side.mask if mask is None else mask, self.setting.action_spaces[side.rank]
         if mask is not None:
             self.result.masked.setdefault(side.name, 0)
-        if side.is_missed(side.force[0], 2, self.now + 1):
+        if side.is_missed(*side.force, 2, self.now + 1):
             side.force = (NOOP, None)
         side.applied, action = side.force
+        if type(action) is PlanInForce:
+            place, action = action.place(self.now), action.at(self.now)
+            if place != side.index:
+                side.index = place
+                self._record(side, self.now, action)
+            side.applied = NOOP if action is None else side.applied
         if side.applied != NOOP:
             known = side.informed == self.now and side.applied == side.timing.number(self.now)
             if mask is not side.mask:  # by now others have acted: what was allowed may not be any more
@@ -343,6 +338,8 @@ class NetworkEpisode:
             if not side.alive:  # it decides no more: it gets the truth
                 side.copies = side.form.copies(now, side.truth)
             elif side.name in observations:
+                if type(side.force[1]) is PlanInForce:
+                    side.note_force(now)
                 self._send(side)
         self._deliver(now, REPLY)
         for side in self.sides:
@@ -379,6 +376,8 @@ class NetworkEpisode:
             "is_active": side.decides_at(self.now),
             "applied": side.applied,
         }
+        if type(side.force[1]) is PlanInForce:
+            ours["index"] = side.index
         if not side.alive:
             ours["true_observation"] = side.form.put_together(side.form.copies(self.now, side.truth), self.now)
         if hidden := {name: own[name] for name in (*ours, "own") if name in own}:

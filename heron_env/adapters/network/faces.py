@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, NoReturn, cast
 
 import gymnasium
 from gymnasium import spaces
@@ -13,18 +13,27 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import aec_to_parallel, aec_to_parallel_wrapper
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
-from heron_env.adapters.network.driver import NetworkEpisode, NetworkSetting
+from heron_env.adapters.network.driver import NOTHING_NEW, Chosen, NetworkEpisode, NetworkSetting
 from heron_env.adapters.network.filming import footage_of, frame_of, title_of
 from heron_env.adapters.network.forms import Parts, forms_of
 from heron_env.adapters.network.masks import flags_of
 from heron_env.adapters.network.noops import Noops, copied
 from heron_env.adapters.network.turns import TurnWorld
-from heron_env.core.policy import DecideAt, Policies, decide_with, draw_of
-from heron_env.envs.answering import begin_policies
+from heron_env.core.plans import Plan, Running
+from heron_env.core.policy import AnsweringPolicy, Asked, Policies, decide_with, draw_of
+from heron_env.envs.answering import begin_policies, taken_apart
 from heron_env.envs.decisions import policies_by_agent
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record
 from heron_env.envs.settings import read_seed
-from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, checked_keywords, ended_in
+from heron_env.errors import (
+    ConfigError,
+    InvalidAction,
+    ResetNeeded,
+    RunInterrupted,
+    ScheduleError,
+    checked_keywords,
+    ended_in,
+)
 from heron_env.given import require_switch
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.timing import CLOCK, Timing, resolve, to_ns, to_seconds
@@ -155,7 +164,9 @@ class UnderNetwork:
 
         Args:
             policies: by agent, group (`fox` of fox_0, fox_1) or "*": functions observation -> action, or objects with
-                `forward`. One that declares `mask` is given the one that came with its observation.
+                `forward`. One that declares `mask` is given the one that came with its observation, one that declares
+                `running` what its actuator is doing. They may return a `Plan`, or None: nothing new. Policies with
+                `answer` are asked with the observation as it is, and `names=()`.
             t_end: stop here at the latest, s; None: where the environment ends.
             seed: as in reset().
             schedule: instead of the environment's own.
@@ -165,27 +176,34 @@ class UnderNetwork:
 
         Raises ConfigError, ScheduleError, UnknownAgent; RunInterrupted if a policy moves the environment.
         """
+        return self._run(policies, t_end, seed, schedule, trace, record)
+
+    def _run(
+        self, policies: Policies, t_end: float | None, seed: int | None, schedule: AnySchedule, trace: bool,
+        record: Record, *, thinks: bool = True,
+    ) -> EpisodeResult:  # fmt: skip
         require_switch(f"trace={trace!r:.60}", trace)
         filmed = "frames" in (recorded := checked_record(record))
         last, chosen = None if t_end is None else to_ns(t_end, "t_end"), self._chosen(policies)
         observations, _ = self._begin(seed, None, schedule, trace=trace or filmed, record=recorded)
         try:
-            return self._play(chosen, observations, last, filmed=filmed, traced=trace)
+            return self._play(chosen, observations, last, filmed=filmed, traced=trace, thinks=thinks)
         except BaseException as error:
             self._abandon("run", error)
             raise
 
     def _play(
-        self, chosen: Mapping[str, Any], observations: dict[str, Any], last: int | None, *, filmed: bool, traced: bool
-    ) -> EpisodeResult:
-        """The episode that has begun, to its end or to `last`, ns."""
+        self, chosen: Mapping[str, Any], observations: dict[str, Any], last: int | None, *, filmed: bool, traced: bool,
+        thinks: bool,
+    ) -> EpisodeResult:  # fmt: skip
+        """The episode that has begun, to its end or to `last`, ns; `thinks`: do answers take the time that they say?"""
         episode = self._episode
         assert episode is not None
         images = [frame_of(self.env)] if filmed else []
         begin_policies(chosen.values(), *episode.moment)
-        offers = {name: side.offer for name, side in episode.by_name.items()}
-        decide = {name: decide_with(policy, cast(Any, None), offers[name]) for name, policy in chosen.items()}
-        ask = partial(self._ask, episode, decide)
+        episode.result.await_answers(name for name, policy in chosen.items() if hasattr(policy, "answer"))
+        decide = {name: self._decides(episode, name, policy) for name, policy in chosen.items()}
+        ask = partial(self._ask, episode, decide, thinks)
         while self.network.world.agents and (last is None or episode.now + self.network.dt_ns <= last):
             later = episode.at_their_turn()
             deciding = (each for each in episode.deciding() if each[0] not in later)
@@ -200,34 +218,73 @@ class UnderNetwork:
             result.footage = footage_of(episode, images, self.groups, title_of(self.env))
         return result
 
+    def _decides(self, episode: NetworkEpisode, name: str, policy: Any) -> Callable[[Any, int], Chosen]:
+        """The function of observation and number that decides for an agent. It raises ConfigError for no Answer."""
+        side = episode.by_name[name]
+        noop = partial(self.network.noops.draw, side.rank, None, *episode.moment, 0)
+
+        def running() -> Running:
+            return side.running(episode.now, self.network.dt_ns, noop)
+
+        if not hasattr(policy, "answer"):
+            decide, plans = decide_with(policy, cast(Any, None), side.offer, running), False
+
+            def of_function(observation: Any, number: int) -> Chosen:
+                nonlocal plans
+                draw = partial(draw_of, *episode.moment, name, number)
+                action = decide(observation, episode.number, draw)
+                plans = plans or type(action) is Plan
+                if action is None and not plans:  # a forgotten return; who plans may have nothing new
+                    raise InvalidAction(f"the policy of {name!r} returned None, and no plan before; return an action")
+                return NOTHING_NEW if action is None else Chosen(action)
+
+            return of_function
+        asking, space = cast(AnsweringPolicy, policy), self.network.action_spaces[side.rank]
+
+        def answer(observation: Any, number: int) -> Chosen:
+            now, mask = to_seconds(episode.now), side.offer(observation)
+            question = name, observation, (), number, episode.number, now, *episode.moment, space, mask, (), running()
+            taken = taken_apart(name, asking.answer(Asked(*question)), partial(_refuse_letters, name))
+            episode.result.note_answer(name, now, taken)
+            return NOTHING_NEW if taken.action is None else Chosen(taken.action, taken.thinking)
+
+        return answer
+
     def _ask(
-        self, episode: NetworkEpisode, decide: Mapping[str, DecideAt], name: str, number: int, observation: Any
-    ) -> Any:
+        self, episode: NetworkEpisode, decide: Mapping[str, Callable[[Any, int], Chosen]], thinks: bool, name: str,
+        number: int, observation: Any,
+    ) -> Chosen:  # fmt: skip
         """What an agent's policy decides. Raises RunInterrupted."""
         if episode.result.observations:
             episode.result.observations[name].append((to_seconds(episode.now), copied(observation)))
-        step, draw = episode.number, partial(draw_of, *episode.moment, name, number)
-        action = decide[name](observation, step, draw)
+        step, decision = episode.number, decide[name](observation, number)
         if self._episode is not episode or episode.number != step:
             raise RunInterrupted(f"the policy of {name!r} moved the environment of its own run; use a copy")
-        return action
+        return decision if thinks or decision is NOTHING_NEW else Chosen(decision.action)
 
     @checked_keywords
     def run_synchronous(
         self, policies: Policies, *, seed: int | None = None, record: Record = ("rewards", "actions")
     ) -> EpisodeResult:
         """One whole episode of the bare environment; see `run_event_driven` for the arguments."""
-        return self.run_event_driven(policies, seed=seed, schedule={}, record=record)
+        return self._run(policies, None, seed, {}, False, record, thinks=False)
 
     def _chosen(self, policies: Policies) -> dict[str, Any]:
         """The policy of each agent. Raises UnknownAgent for a wrong key, ConfigError where one has none."""
         agents = self.network.agents
         chosen = policies_by_agent(policies, agents, self.groups, dict.fromkeys(agents))
-        if not all(hasattr(p, "forward") or (callable(p) and not hasattr(p, "decide_action")) for p in chosen.values()):
-            raise ConfigError(
-                "policies: a black box has no states and asks no questions; give a function, or `forward`"
-            )
+        for policy in chosen.values():
+            if hasattr(policy, "forward") or hasattr(policy, "answer"):
+                continue
+            if hasattr(policy, "decide_action") or not callable(policy):
+                raise ConfigError("policies: a black box has no states; give a function, `forward` or `answer`")
         return chosen
+
+
+def _refuse_letters(agent: str, letters: Any) -> NoReturn:
+    raise ConfigError(
+        f"the answer for {agent!r} has letters={letters!r:.100}: the agents of a black box have no letters"
+    )
 
 
 class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[type-arg]

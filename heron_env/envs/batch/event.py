@@ -351,7 +351,12 @@ def _require_possible(env: HeronEnv) -> None:
 
 def _schedules(env: HeronEnv, schedule: AnySchedule) -> Callable[[int, int], Sequence[Timing]]:
     """The timings of an episode, by (seed, episode)."""
+    timings = env.timings_of(schedule)
+    if thinks := [timing for timing in timings if timing.thinks]:
+        raise ConfigError(
+            f"BatchEnv(schedule=...): {thinks[0].agent!r} has thinking={thinks[0].config.thinking!r}, which no batch "
+            "knows; run_event_driven() and under_network() do, one by one"
+        )
     if isinstance(schedule, DrawnSchedule):
         return lambda seed, episode: env.timings_of(schedule.at(seed, episode))
-    timings = env.timings_of(schedule)
     return lambda seed, episode: timings

@@ -61,7 +61,7 @@ class EventRun:
         if t_end is None:
             env.simulation.require_end("run_event_driven()")
         self.env, self.t_end = env, None if t_end is None else to_ns(t_end, "t_end")
-        deciders = _deciders(env, chosen := resolve_policies(policies, env), delivery)
+        deciders = _deciders(env, chosen := resolve_policies(policies, env), timings, delivery)
         env.start_episode(seed)
         env.simulation.post.readers = frozenset(mates_of(deciders))
         begin_policies(chosen.values(), env.np_random_seed, env._episode)
@@ -339,9 +339,12 @@ def _wait_ns(env: HeronEnv, wait: float | None) -> int:
     return wait_ns
 
 
-def _deciders(env: HeronEnv, chosen: Mapping[int, AnyPolicy], delivery: Delivery | None) -> Deciders:
+def _deciders(
+    env: HeronEnv, chosen: Mapping[int, AnyPolicy], timings: Sequence[Timing], delivery: Delivery | None
+) -> Deciders:
     """By rank; agents that live elsewhere, or whose answers take time, have policies that are asked."""
-    elsewhere = set[str]() if delivery is None else {*delivery.thinks, *delivery.places}
+    elsewhere = {timing.agent for timing in timings if timing.thinks}
+    elsewhere |= set() if delivery is None else {*delivery.thinks, *delivery.places}
 
     def asked_or_not(rank: int, policy: AnyPolicy) -> AnyPolicy:
         plain = hasattr(policy, "answer") or env.hierarchy.ids[rank] not in elsewhere

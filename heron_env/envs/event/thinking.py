@@ -176,8 +176,8 @@ class AnswerLoop:
         if self.context.delivery is not None:
             return self._accept_at(self.context.delivery, answer, self._wait(rank, None, kind, number, now, rest), rank)
         event = self._event(answer, kind, rank, number, now, rest)
-        if answer.thinking:
-            self.think(event, answer.thinking)
+        if thinking := answer.thinking + self.context.links[rank].thinking(number, now):
+            self.think(event, thinking)
             return None
         self.trace(event, now)
         return event

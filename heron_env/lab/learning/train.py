@@ -1,7 +1,7 @@
 """Train one policy per group with PPO, on either clock, and leave a run folder behind.
 
-A `Plan` settles what is trained on what, once; `Training` collects rollouts, lets the learners learn from them, and
-is measured on the way; `train` writes the run folder. torch is imported when a training begins.
+A `TrainingPlan` settles what is trained on what, once; `Training` collects rollouts, lets the learners learn from them,
+and is measured on the way; `train` writes the run folder. torch is imported when a training begins.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def train(
     callbacks = each_of("callbacks", callbacks, 1, "a function of one event")
     env_id = id_of(env_id, "train(env_id)")
     options = mapping({} if env_options is None else env_options, "train(env_options)")
-    plan = Plan(
+    plan = TrainingPlan(
         env_id, path_of(run_dir, "train(run_dir)"), options, training_options, residual, total_steps=total_steps,
         seed=seed, time_limit=time_limit, hyperparameters=hyperparameters, validations=validations, critic=critic,
         device=device, start_from=start_from, schedule=schedule,
@@ -315,7 +315,7 @@ def train(
 # The plan
 
 
-class Plan:
+class TrainingPlan:
     """What is trained on what: everything that `train()` is called with, the environment's defaults filled in.
 
     Args: as of `train()`; run_dir and env_options are a path and a dictionary.
@@ -538,7 +538,7 @@ class Training:
         kept_at: transitions after which the weights were those that are kept; None: all of them.
     """
 
-    def __init__(self, plan: Plan, rules: Policies, validation: Validation, monitor: Monitor) -> None:
+    def __init__(self, plan: TrainingPlan, rules: Policies, validation: Validation, monitor: Monitor) -> None:
         from heron_env.lab.learning.ppo import Learner
 
         self.plan, self.validation, self.monitor, settings = plan, validation, monitor, plan.hyperparameters
@@ -755,7 +755,7 @@ class _EnoughError(Exception):
 class Validation:
     """A few validation episodes in the environment of a plan, on both clocks if there is a schedule: a Study."""
 
-    def __init__(self, plan: Plan, episodes: int) -> None:
+    def __init__(self, plan: TrainingPlan, episodes: int) -> None:
         self.dt, self.cases = plan.env.dt, list[benchmark.Case]()
         if episodes:
             self.cases = benchmark.cases(plan.env, episodes, split="validation")
@@ -792,7 +792,7 @@ class Validation:
         return f"{len(self.cases)} validation episodes" + (f" at dt = {self.dt:g} s" if self.cases else "")
 
 
-def _measured(plan: Plan, validation: Validation, monitor: Monitor) -> tuple[Policies, dict[str, Episodes]]:
+def _measured(plan: TrainingPlan, validation: Validation, monitor: Monitor) -> tuple[Policies, dict[str, Episodes]]:
     """The rules to correct, by agent, and what each baseline earns, in a third of the time at the most."""
     offered = benchmark.baselines(plan.env, plan.seed)
     if plan.base is not None and (base := benchmark.baseline(plan.env, plan.base, plan.seed)) is not None:
@@ -846,7 +846,7 @@ def unfinished(folder: Path) -> str:
 
 
 def _config(
-    plan: Plan, groups: dict[str, GroupConfig], training: Training, earned: Mapping[str, Episodes]
+    plan: TrainingPlan, groups: dict[str, GroupConfig], training: Training, earned: Mapping[str, Episodes]
 ) -> RunConfig:
     """`earned`: by policy, in validation."""
     sync, under = ({name: Earned.mean(both[i]) for name, both in earned.items() if both[i]} for i in range(2))

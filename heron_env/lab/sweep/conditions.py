@@ -50,6 +50,7 @@ CAUSES: Final = {
     "obs_delay": Cause("observation delay", "s"),
     "msg_delay": Cause("message delay", "s"),
     "act_delay": Cause("action delay", "s"),
+    "thinking": Cause("thinking", "s"),
     "jitter": Cause("jitter", "1"),
     "loss": Cause("loss", "1"),
     "tick_ratio": Cause("tick ratio", "1", 1.0),
@@ -72,6 +73,7 @@ class Condition:
         obs_delay: between gathering an observation and its reply leaving the proxy, s.
         msg_delay: of each message, s.
         act_delay: between a decision and its effect, s.
+        thinking: what a decision takes, in which its agent looks at nothing, s.
         jitter: standard deviation / mean of delays. Ticks keep the wavering of the environment's own schedule.
         loss: probability that a message is lost.
         tick_ratio: an agent ticks so many times more rarely than by the environment's schedule, and holds in between.
@@ -81,7 +83,7 @@ class Condition:
         disturbances: names of the environment's `disturbance_sets()`, each drawn with the seed of the case.
         synchronous: the synchronous clock, which knows no network: only disturbances can go with it.
 
-    The first six are one number for all agents, or a mapping by agent, group, level or "*" (the most special counts);
+    The first seven are one number for all agents, or a mapping by agent, group, level or "*" (the most special counts);
     the delays and the loss may also come from data, as in ScheduleConfig, and figures then show their means: measured
     delays are `Condition(msg_delay=Recorded("latency.csv"))`.
 
@@ -94,6 +96,7 @@ class Condition:
     obs_delay: Any = 0.0
     msg_delay: Any = 0.0
     act_delay: Any = 0.0
+    thinking: Any = 0.0
     jitter: Any = 0.0
     loss: Any = 0.0
     tick_ratio: Any = 1.0
@@ -196,7 +199,7 @@ class Condition:
                 timing.config,
                 medium=shared if own is None else replace(own, rate=self.rate),
                 tick_interval=x["tick_ratio"] * timing.without_drift(to_ns(env.dt, "dt")).tick / 1e9,
-                obs_delay=x["obs_delay"], msg_delay=x["msg_delay"], act_delay=x["act_delay"],
+                obs_delay=x["obs_delay"], msg_delay=x["msg_delay"], act_delay=x["act_delay"], thinking=x["thinking"],
                 jitter_type=_law_of_jitter(timing.config, x["jitter"]), jitter_ratio=x["jitter"], loss=x["loss"],
             )  # fmt: skip
         return schedules

@@ -172,7 +172,7 @@ def bundles(items: Sequence[Item], workers: int, worlds: Worlds) -> list[Bundle]
 
 def _can(item: Item, worlds: Worlds) -> bool:
     """May the cases of this policy run side by side?"""
-    if isinstance(item.policy, External):
+    if isinstance(item.policy, External) or getattr(item.condition, "thinking", None):
         return False
     with worlds.lent(item, lanes=True) as env:
         if item.condition.synchronous and not ticks_in_step(env):

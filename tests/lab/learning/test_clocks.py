@@ -46,7 +46,7 @@ from heron_env.lab.benchmark import Case
 from heron_env.lab.learning.events import Monitor, Stopwatch
 from heron_env.lab.learning.ppo import Learner
 from heron_env.lab.learning.rows import Role, StepRows, measure_rows
-from heron_env.lab.learning.train import Plan, Training, Validation
+from heron_env.lab.learning.train import Training, TrainingPlan, Validation
 from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.sweep.play import can_play, play_lanes
 from heron_env.lab.sweep.records import RECORD
@@ -186,7 +186,7 @@ def test_twins_live_the_same_days(schedule: Any, tmp_path: Path, monkeypatch: py
 
 def course_of(env_id: str, folder: Path, **options: Any) -> Training:
     """A training that has not begun."""
-    plan = Plan(env_id, folder, options.pop("env_options", {}), {}, None, total_steps=1, **options)
+    plan = TrainingPlan(env_id, folder, options.pop("env_options", {}), {}, None, total_steps=1, **options)
     return Training(plan, {}, Validation(plan, 0), Monitor([], Stopwatch(time.monotonic), None))
 
 

@@ -29,7 +29,7 @@ from heron_env.lab import Hyperparameters, RunFolder, Sweep, record_episode, tea
 from heron_env.lab.benchmark import baselines, cases
 from heron_env.lab.learning.events import COLUMNS
 from heron_env.lab.learning.ppo import Learner
-from heron_env.lab.learning.train import Plan, _fitting
+from heron_env.lab.learning.train import TrainingPlan, _fitting
 from heron_env.lab.show.training import training_facts, training_part
 
 SHORT = {
@@ -214,7 +214,7 @@ register("test/Misspelt-v0", lambda: choosing(kind=Misspelt))
 
 
 def planned(env_id: str, training_options: dict | None = None, hyperparameters: Hyperparameters | None = None):
-    return Plan(
+    return TrainingPlan(
         env_id, Path("run"), {}, training_options, None, total_steps=1, seed=0, time_limit=None, validations=0,
         hyperparameters=hyperparameters,
     ).hyperparameters  # fmt: skip

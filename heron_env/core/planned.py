@@ -1,0 +1,81 @@
+"""A function that answers several actions as a policy: when it is asked, and what is sent of its answer (P6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+from heron_env.core.plans import End, Merge, Plan
+from heron_env.core.policy import Answer, Asked, draw_of, takes
+from heron_env.errors import ConfigError
+from heron_env.given import is_number
+
+Replan = float | Literal["end"]
+
+
+class Planned:
+    """A policy that plans: `policy(observation) -> [k, ...]`, a function or an object with `forward`.
+
+    It is given the keywords `running` (a `Running`: what its actuator is doing), `mask` and `draw` if it declares them.
+    It may answer None: nothing new, the plan in force goes on. One object may serve several agents.
+
+    Args:
+        policy: observation -> actions `[k, ...]`.
+        horizon: how many of the actions are sent; None: all.
+        replan: when it is asked again, at a tick of its agent. A whole number: so many control steps after the last
+            question. A share below 1: when no more than this share of the plan is left. "end": when nothing is.
+        merge, end, period, start, weight: as of `Plan`.
+
+    Raises ConfigError naming the argument and its value.
+    """
+
+    def __init__(
+        self, policy: Callable[..., Any], *, horizon: int | None = None, replan: Replan = 1, merge: Merge = "drop",
+        end: End = "hold", period: float | None = None, start: float = 0.0, weight: float | None = None,
+    ) -> None:  # fmt: skip
+        decide = getattr(policy, "forward", policy)
+        if not callable(decide):
+            raise ConfigError(f"Planned({policy!r:.60}): must be a function, or an object with forward")
+        if horizon is not None and (type(horizon) is not int or horizon < 1):
+            raise ConfigError(f"Planned(horizon={horizon!r:.60}): must be a whole number >= 1, or None")
+        steps, share = type(replan) is int and replan >= 1, is_number(replan) and 0.0 < replan < 1.0
+        if not (steps or share or replan == "end"):
+            raise ConfigError(f"Planned(replan={replan!r:.60}): must be a number of steps, a share below 1, or 'end'")
+        self.policy, self.horizon, self.replan = policy, horizon, replan
+        self._plan = partial(Plan, period=period, start=start, merge=merge, end=end, weight=weight)
+        self._plan([0.0])  # says now what is wrong with these
+        self._keywords = [name for name in ("running", "mask", "draw") if takes(decide, name)]
+        self._last = dict[str, tuple[int, int]]()
+
+    def begin(self, seed: int, episode: int) -> None:
+        """An episode begins."""
+        self._last.clear()
+        begin = getattr(self.policy, "begin", None)
+        if callable(begin):
+            begin(seed, episode)
+
+    def answer(self, asked: Asked) -> Answer:
+        """A plan, or nothing new. Raises ConfigError for what is no sequence of actions."""
+        if not self._is_due(asked):
+            return Answer(None)
+        more: dict[str, Any] = {}
+        for name in self._keywords:
+            draws = name == "draw"
+            more[name] = (
+                draw_of(asked.seed, asked.episode, asked.agent, asked.number) if draws else getattr(asked, name)
+            )
+        actions = getattr(self.policy, "forward", self.policy)(asked.vector, **more)
+        plan = (
+            None if actions is None else actions if isinstance(actions, Plan) else self._plan(actions[: self.horizon])
+        )
+        self._last[asked.agent] = asked.turn, 0 if plan is None else len(plan.actions)
+        return Answer(plan)
+
+    def _is_due(self, question: Asked) -> bool:
+        if question.agent not in self._last:
+            return True
+        turn, length = self._last[question.agent]
+        if type(self.replan) is int:
+            return question.turn - turn >= self.replan
+        return question.running.left <= (0.0 if self.replan == "end" else self.replan * length)
