@@ -147,6 +147,12 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and is_finite(value)
 
 
+def require_price(name: str, value: object) -> None:
+    """Raise ConfigError unless it is a finite number, 0 or more; `name`: of the argument, with it."""
+    if not is_number(value) or value < 0.0:
+        raise ConfigError(f"{name}: must be a number >= 0")
+
+
 def is_finite(value: Any) -> bool:
     """Can it be held as a number that is one? Whole numbers of any length may be asked about."""
     try:

@@ -143,9 +143,10 @@ Look = Callable[[HeronEnv, int], list[RolloutEntry]]
 
 def _leak(env: HeronEnv, array: Floats, rank: int, columns: Columns, look: Look) -> str:
     """What the observer learns when these columns change, in words; "" if nothing."""
-    if not _difference(env, array, rank, columns, look):
+    if not len(columns) or not _difference(env, array, rank, columns, look):
         return ""
-    culprits = [int(c) for c in columns if _difference(env, array, rank, np.asarray([c]), look)] or [int(columns[0])]
+    culprits = [c for c in columns.tolist() if _difference(env, array, rank, np.asarray([c]), look)]
+    culprits = culprits or columns.tolist()  # it shows by several together alone
     way = _difference(env, array, rank, np.asarray(culprits), look)
     return f"{env.hierarchy.ids[rank]} learns {env.state_names[culprits[0]]}, which is hidden from it, by {way}"
 

@@ -151,9 +151,13 @@ def in_order(env: HeronEnv, timed: Timed, ended: Mapping[str, bool]) -> list[Rol
 
 
 def truth_of_steps(env: HeronEnv) -> Timed:
-    """Fills with the truth at the end of each step from now on, whichever clock runs; inboxes are filled later."""
+    """Fills with the truth at the end of each step from now on, whichever clock runs.
+
+    Inboxes are filled later, and flags lowered (V10).
+    """
     simulation, timed = env.simulation, Timed()
-    columns = np.setdiff1d(np.arange(simulation.model.layout.size), inboxes_of(simulation.model.layout))
+    later = [*inboxes_of(simulation.model.layout), *(edge.flag for edge in simulation.exchange.edges)]
+    columns = np.setdiff1d(np.arange(simulation.model.layout.size), later)
     names = [env.state_names[column] for column in columns]
 
     def watched(close: Callable[[], Any]) -> Callable[[], Any]:

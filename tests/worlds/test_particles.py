@@ -2,12 +2,14 @@
 
 import pickle
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from laws.checks_event_batch import check_event_batch
 
-from heron_env import BatchEnv, make
+from heron_env import BatchEnv, ScheduleConfig, make
 from heron_env.errors import ConfigError
 from heron_env.lab import benchmark
 from heron_env.lab.robust_stats import mean_interval
@@ -102,6 +104,51 @@ def test_words_are_heard_a_step_later_and_before_the_first_there_are_none():
         seen, *_ = env.step({"speaker_0": word, "listener_0": 0})
         heard.append(seen["listener_0"][-3:].tolist())
     assert heard == [[0, 0, 0], [0, 0, 1], [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("silence", "words", "heard", "paid"),
+    [
+        (True, ([0, 0, 1], [0, 0, 0], [0.5, 0, 0]), ([0, 0, 1], [0, 0, 1], [0.5, 0, 0]), (True, False, True)),
+        (False, ([0, 0, 1], [0, 0, 0], [0.5, 0, 0]), ([0, 0, 1], [0, 0, 0], [0.5, 0, 0]), (True, True, True)),
+        (True, (2, 3, 0), ([0, 0, 1], [0, 0, 1], [1, 0, 0]), (True, False, True)),
+    ],
+    ids=["numbers", "as in MPE", "choices"],
+)
+def test_who_says_nothing_sends_nothing_where_that_is_asked_for(silence: bool, words: Any, heard: Any, paid: Any):
+    cost, still = 0.25, 0 if isinstance(words[0], int) else [0.0] * 5
+    env = make("heron/SpeakerListener-v0", continuous=still != 0, silence=silence, speech_cost=cost, compile=False)
+    env.reset(seed=0)
+    for word, expected, pays in zip(words, heard, paid, strict=True):
+        seen, rewards, *_ = env.step({"speaker_0": word, "listener_0": still})
+        assert seen["listener_0"][-3:].tolist() == expected
+        assert rewards["listener_0"] - rewards["speaker_0"] == pytest.approx(cost * pays)
+
+
+@pytest.mark.parametrize("name", ["heron/SpeakerListener-v0", "heron/Reference-v0"])
+def test_words_are_as_late_and_as_lossy_as_their_speaker_s_link(name: str):
+    """Half a step in transit is a step later; what is lost is not heard; both clocks are one without delay."""
+    env = make(name, compile=False)
+    rule = benchmark.baselines(env)["rule"]
+    assert env.run_synchronous(rule, seed=3).same_course(env.run_event_driven(rule, seed=3))
+    speaker, listener = env.possible_agents
+    words, late = {}, {}
+    for kept, schedule in ((words, None), (late, {speaker: ScheduleConfig(msg_delay=0.05)})):
+        run = env.run_event_driven(rule, seed=3, schedule=schedule, record=("observations",))
+        kept.update({round(t, 3): vector for t, vector in run.observations[listener]})
+    silent = env.run_event_driven(rule, seed=3, schedule={speaker: ScheduleConfig(loss=1.0)}, record=("observations",))
+    size = 3 if name.startswith("heron/Sp") else 10
+    assert words[0.1][-size:].any() and not late[0.1][-size:].any() and late[0.3][-size:].any()
+    assert not any(vector[-size:].any() for _, vector in silent.observations[listener])
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("name", ["heron/SpeakerListener-v0", "heron/Reference-v0"])
+@pytest.mark.parametrize("options", [{}, {"continuous": False, "silence": True, "speech_cost": 0.1}], ids=str)
+def test_words_are_the_same_in_batches_and_in_both_event_clocks(name: str, options: dict[str, Any]):
+    batch_is_its_lanes(name, **options, max_steps=4, compile=True)
+    rough = ScheduleConfig(act_delay=0.06, msg_delay=0.05, jitter_type="lognormal", jitter_ratio=0.8, loss=0.2)
+    check_event_batch(partial(make, name, **options, compile=True), rough, seed=11, lanes=3, episodes=2)
 
 
 def test_in_forests_agents_see_those_in_the_same_one_and_the_leader_sees_all():
@@ -203,6 +250,8 @@ def test_variants_pass_the_conformance_kit(name: str):
         ("Push", {"continuous": 1}, "PushEnv(continuous=1): must be True or False"),
         ("Reference", {"local_ratio": 2}, "reference(local_ratio=2): must be a number in [0, 1]"),
         ("SpeakerListener", {"continuous": "no"}, "SpeakerListenerEnv(continuous='no'): must be True or False"),
+        ("Reference", {"speech_cost": -1}, "ReferenceEnv(speech_cost=-1): must be a number >= 0"),
+        ("Crypto", {"silence": True}, "CryptoEnv: here words are no messages; leave out silence and speech_cost"),
         ("Crypto", {"continuous": None}, "CryptoEnv(continuous=None): must be True or False"),
         ("WorldComm", {"num_adversaries": 1}, "world_comm(num_adversaries=1): must be a whole number >= 2"),
         ("WorldComm", {"num_forests": 51}, "world_comm(num_forests=51): too many; take 50 at the most"),

@@ -4,6 +4,7 @@ Units are MPE's own: all masses are 1. `Bodies`, a feature of the system agent, 
 their order, then the landmarks. Agents have three features of their own: `ActionInForce`; `ParticleView`, what mpe2
 lets them observe, in mpe2's order; `Stakes`, what their reward is made of. Physics writes the last two. Where agents
 share where they are, `Velocity` and `SharedPosition` take the place of parts of the view; physics writes them, too.
+Where words are messages, speakers have a `Speech`, and who listens has a `Heard` in place of a part of the view.
 
 A step of dt, with the sums in mpe2's order, so that results agree to the last bit: the force on a body is its own
 push, plus 100 softplus((r - d) / 0.001) 0.001 away from each body that it collides with, at distance d, r the sum of
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from heron_env.agents.horizontal import Inbox
 from heron_env.core.feature import FeatureProvider, of_any_size, quantity
 from heron_env.core.quantity import Quantity
 from heron_env.core.world import World
@@ -64,6 +66,24 @@ class SharedVelocity(Velocity):
 
     feature_name = "Velocity"
     visibility = ("public",)
+
+
+class Speech(FeatureProvider):
+    """What an agent says now: `speech(words)` has the vector `words` `[words]`, which its listeners receive (V8, V10).
+
+    says: 1 from an action until its words have left. cost: of a message. silence: 1: to say nothing sends nothing; 0:
+    nothing is said in words that are all 0, as in MPE.
+    """
+
+    says: float = quantity(default=0.0, low=0.0, high=1.0, observed=False)
+    cost: float = quantity(default=0.0, low=0.0, high=1e6, observed=False)
+    silence: float = quantity(default=0.0, low=0.0, high=1.0, observed=False)
+
+
+class HeardWords(Inbox):
+    """What arrived last: `heard(words)` has the vector `words` `[words]`."""
+
+    feature_name = "Heard"
 
 
 class Stakes(FeatureProvider):
@@ -124,6 +144,19 @@ def particle_view(**sizes: int) -> Any:
 
 
 @cache
+def speech(words: int) -> Any:
+    """The speech of an agent with so many words."""
+    said = quantity(low=0.0, high=1.0, shape=(words,), to_owner=False)
+    return _made(Speech, f"Speech_{words}", words=said)
+
+
+@cache
+def heard(words: int) -> Any:
+    """The inbox for so many words."""
+    return _made(HeardWords, f"Heard_{words}", words=quantity(low=0.0, high=1.0, shape=(words,)))
+
+
+@cache
 def eyes(radius: float) -> Any:
     """How far hunters see their prey."""
     name = f"Eyes_{radius!r}".replace(".", "_")
@@ -141,7 +174,7 @@ def bodies(entities: int, agents: int, words: int) -> Any:
 
 def _made(base: Any, name: str, **fields: Any) -> Any:
     """The subclass of this name with these vectors."""
-    about = {"__module__": __name__, "__doc__": base.__doc__, "feature_name": base.__name__}
+    about = {"__module__": __name__, "__doc__": base.__doc__, "feature_name": base.feature_name}
     return type(name, (base,), {**about, **fields, "__annotations__": dict.fromkeys(fields, np.ndarray)})
 
 
@@ -149,9 +182,10 @@ def __getattr__(name: str) -> Any:
     """`ActionInForce_5`, `ParticleView_goal2`, `Bodies_6_4_2`: so copies and pickles find their features."""
     if re.fullmatch(r"ParticleView(_[a-z]+\d+)+", name):
         return particle_view(**{part: int(size) for part, size in re.findall(r"_([a-z]+)(\d+)", name)})
-    if re.fullmatch(r"ActionInForce_\d+|Bodies_\d+_\d+_\d+", name):
+    if re.fullmatch(r"(ActionInForce|Speech|Heard)_\d+|Bodies_\d+_\d+_\d+", name):
         base, *sizes = name.split("_")
-        return (action_in_force if base == "ActionInForce" else bodies)(*map(int, sizes))
+        made = {"ActionInForce": action_in_force, "Speech": speech, "Heard": heard, "Bodies": bodies}
+        return made[base](*map(int, sizes))
     if re.fullmatch(r"Eyes_[\d_e+-]+", name):
         return eyes(float(name.removeprefix("Eyes_").replace("_", ".")))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -165,6 +199,8 @@ def written(*parts: str) -> tuple[Quantity, ...]:
 
 SHARED: Final[Any] = (Position.x, Position.y, Velocity.x, Velocity.y)
 """What a step writes besides where agents share where they are."""
+UTTERED: Final[Any] = of_any_size(Speech, "words")
+"""What a step writes besides where words are messages."""
 
 
 # The dynamics, for compiled rules and plain ones
@@ -292,6 +328,14 @@ def see_velocities(rows: Any, bodies: Any, first: int, start: int, stop: int) ->
             if j != first + i:
                 rows[i, at], rows[i, at + 1] = bodies.vx[0, j], bodies.vy[0, j]
                 at += 2
+
+
+def utter(rows: Any, bodies: Any, first: int) -> None:
+    """Write what agents first, first + 1, ... say into the words `[n, words]` of which messages are made."""
+    words = rows.shape[1]
+    for i in range(len(rows)):
+        for w in range(words):
+            rows[i, w] = bodies.said[0, (first + i) * words + w]
 
 
 def hear(rows: Any, bodies: Any, speaker: int) -> None:

@@ -192,13 +192,21 @@ def push(continuous: bool = True, max_steps: int | None = 25, **options: Any) ->
 class SpeakerAgent(Particle):
     """Knows the goal, and can't move."""
 
+    features = (*Particle.features, of.Speech)
     size, accel = 0.075, 0.0
+
+    @staticmethod
+    @rule
+    def compute_local_reward(stakes: of.Stakes, speech: of.Speech) -> float:  # type: ignore[override]
+        """The same as the listener's, less what its words cost."""
+        return stakes.others - stakes.own - speech.cost * speech.says
 
 
 @in_both_forms()
 class Listener(Particle):
     """Must hear where to go."""
 
+    features, shared = (*Particle.features, of.heard(LANDMARKS)), ("heard",)
     size = 0.075
 
 
@@ -215,7 +223,7 @@ def look_in_speaker_listener(world: Any) -> None:
     of.see_colours(speaker.ParticleView.colour, goal, 1, 0.65, 0.15)
     of.see_own(listener.ParticleView.velocity, bodies.vx, bodies.vy, 1)
     of.see_ways(listener.ParticleView.landmarks, bodies, 1, 2, 2 + LANDMARKS)
-    of.hear(listener.ParticleView.heard, bodies, 0)
+    of.utter(speaker.Speech.words, bodies, 0)
     speaker.Stakes.own[0] = listener.Stakes.own[0] = of.square_apart(bodies, 1, 2 + goal)
 
 
@@ -225,19 +233,21 @@ class SpeakerListenerEnv(ParticlesEnv):
     metadata = {**ParticlesEnv.metadata, "name": "heron/SpeakerListener-v0"}
     rules = {"speaker": speak, "listener": listen}
     begin, advance = steps(
-        heed_in_speaker_listener, look_in_speaker_listener, "colour", "velocity", "landmarks", "heard"
+        heed_in_speaker_listener, look_in_speaker_listener, "colour", "velocity", "landmarks", shared=of.UTTERED
     )
 
 
 def speaker_listener(continuous: bool = True, max_steps: int | None = 25, **options: Any) -> SpeakerListenerEnv:
     """MPE's simple_speaker_listener: speaker_0 knows the goal, and has three words; listener_0 goes there.
 
-    Raises ConfigError; arguments as of ParticlesEnv.
+    Words are messages, over the speaker's link. Raises ConfigError; arguments as of ParticlesEnv, silence and
+    speech_cost among them.
     """
     listener = {"velocity": 2, "landmarks": 2 * LANDMARKS, "heard": LANDMARKS}
     members = [(SpeakerAgent, "speaker_0", {"colour": LANDMARKS}), (Listener, "listener_0", listener)]
     landmarks, options = [(0.04, False, 1.0)] * LANDMARKS, {**options, "words": LANDMARKS, "max_steps": max_steps}
-    return SpeakerListenerEnv(members, landmarks, continuous=continuous, **options)
+    channels = [("speaker_0", "listener_0")]
+    return SpeakerListenerEnv(members, landmarks, continuous=continuous, channels=channels, **options)
 
 
 # Reference
@@ -247,12 +257,15 @@ def speaker_listener(continuous: bool = True, max_steps: int | None = 25, **opti
 class Guide(Particle):
     """Knows its mate's goal, and must hear of its own."""
 
+    features, shared = (*Particle.features, of.Speech, of.HeardWords), ("heard",)
+
     @staticmethod
     @rule
-    def compute_local_reward(stakes: of.Stakes) -> float:
-        """Minus its mate's distance from the goal that it knows of, mixed with the mean of both."""
+    def compute_local_reward(stakes: of.Stakes, speech: of.Speech) -> float:  # type: ignore[override]
+        """Minus its mate's distance from the goal that it knows of, mixed with the mean of both, less its cost."""
         mean = -(stakes.own + stakes.others) / 2.0
-        return mean * (1.0 - stakes.local_ratio) - stakes.own * stakes.local_ratio
+        earned = mean * (1.0 - stakes.local_ratio) - stakes.own * stakes.local_ratio
+        return earned - speech.cost * speech.says
 
 
 def heed_in_reference(world: Any) -> None:
@@ -265,10 +278,10 @@ def look_in_reference(world: Any) -> None:
     bodies, view, stakes = world[Plane].Bodies, world[Guide].ParticleView, world[Guide].Stakes
     of.see_own(view.velocity, bodies.vx, bodies.vy, 0)
     of.see_ways(view.landmarks, bodies, 0, 2, 2 + LANDMARKS)
+    of.utter(world[Guide].Speech.words, bodies, 0)
     for i in range(2):
         goal = int(bodies.goals[0, i])
         of.see_colours(view.colour[i : i + 1], goal, 1, 0.75, 0.25)
-        of.hear(view.heard[i : i + 1], bodies, 1 - i)
         stakes.own[i] = stakes.others[1 - i] = of.apart(bodies, 1 - i, 2 + goal)
 
 
@@ -277,7 +290,7 @@ class ReferenceEnv(ParticlesEnv):
 
     metadata = {**ParticlesEnv.metadata, "name": "heron/Reference-v0"}
     rules = {"agent": guide}
-    begin, advance = steps(heed_in_reference, look_in_reference, "velocity", "landmarks", "colour", "heard")
+    begin, advance = steps(heed_in_reference, look_in_reference, "velocity", "landmarks", "colour", shared=of.UTTERED)
 
 
 def reference(
@@ -285,13 +298,15 @@ def reference(
 ) -> ReferenceEnv:
     """MPE's simple_reference: agent_0 and agent_1, with ten words each, must learn from each other where to go.
 
-    local_ratio: weight of an agent's own reward, in [0, 1]. Raises ConfigError; other arguments as of ParticlesEnv.
+    local_ratio: weight of an agent's own reward, in [0, 1]. Words are messages, over the speaker's link. Raises
+    ConfigError; other arguments as of ParticlesEnv, silence and speech_cost among them.
     """
     if not isinstance(local_ratio, int | float) or not 0.0 <= local_ratio <= 1.0:
         raise ConfigError(f"reference(local_ratio={local_ratio!r}): must be a number in [0, 1]")
     parts = {"velocity": 2, "landmarks": 2 * LANDMARKS, "colour": LANDMARKS, "heard": REFERENCE_WORDS}
     members = [(Guide, f"agent_{i}", parts) for i in range(2)]
     options |= {"words": REFERENCE_WORDS, "local_ratio": local_ratio, "max_steps": max_steps}
+    options["channels"] = [("agent_0", "agent_1"), ("agent_1", "agent_0")]
     return ReferenceEnv(members, [FREE] * LANDMARKS, continuous=continuous, **options)
 
 

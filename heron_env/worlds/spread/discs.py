@@ -71,7 +71,7 @@ class Surroundings(FeatureProvider):
 
 
 class Landscape(Surroundings):
-    """The same with mates="message": what an agent sees of the others is what they tell, thus not observed here."""
+    """The same with other mates than "exact": what an agent sees of them is what they tell, thus not observed here."""
 
     feature_name = "Surroundings"
 

@@ -35,11 +35,12 @@ class SpreadDrawing:
         numbers = [name.rpartition("_")[2] for name in names]
         self.numbers = shapes.Labels(axes, nowhere, numbers, points=9.0, bold=True, colour="white")
         self.contacts = shapes.dots(axes, (8, 1, 0), 15.0, shapes.VERMILION)
+        self.voices = shapes.dots(axes, (3, 0, 180), 9.0, shapes.GREEN)
         self.ghosts = shapes.polygons(axes, facecolor="none", zorder=5.0, **shapes.GHOST)
         self.lags = shapes.segments(axes, color=TOLD_COLOUR, linewidth=1.2, zorder=4.5)
 
     def show(self, world: World, observed: Any) -> "SpreadDrawing":
-        """Everything at its place; dotted from each landmark to the agent that is nearest."""
+        """Everything at its place; dotted from each landmark to the nearest agent; a triangle over who speaks."""
         discs, marks = world[Disc], world.Landmarks
         here, there = np.stack([discs.Position.x, discs.Position.y], -1), np.stack([marks.x[0], marks.y[0]], -1)
         farthest = max(np.abs(here).max(), np.abs(there).max(), 1.05)
@@ -62,6 +63,9 @@ class SpreadDrawing:
         first, second = np.triu_indices(len(here), 1)
         touching = np.hypot(*(here[first] - here[second]).T) < TOUCH
         self.contacts.set_data(*(here[first] + here[second])[touching].T / 2.0)
+        if "Voice" in vars(discs):
+            spoke = (discs.Voice.shared == here).all(axis=1)
+            self.voices.set_data(*(here[spoke] + [0.0, 1.6 * RADIUS]).T)
         contacts = counted(int(touching.sum()), "contact")
         self.title.set_text(f"{covered.sum()} of {len(there)} landmarks covered, {contacts}")
         self.foot.set_text(shapes.known_text(observed))
@@ -74,6 +78,8 @@ class SpreadDrawing:
         told = np.stack([known.Position.x, known.Position.y], axis=-1)
         ways = known.Surroundings.others[rank].reshape(-1, 2)[: len(here) - 1]
         believed = np.where(np.isfinite(told), told, np.insert(told[rank] + ways, rank, told[rank], axis=0))
+        if "Heard" in vars(known):
+            believed = np.insert(known.Heard.places[rank].reshape(-1, 2)[: len(here) - 1], rank, told[rank], axis=0)
         seen = np.isfinite(believed).all(axis=1)
         self.ghosts.set_verts(shapes.rounds(believed[seen], RADIUS))
         self.lags.set_segments(np.stack([here, believed], axis=1)[seen])

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.agents.agent import SystemAgent
+from heron_env.agents.horizontal import StateShare
 from heron_env.core.policy import AnyPolicy, OnBatches
 from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError
-from heron_env.given import require_count, require_one_of, require_switch
+from heron_env.given import require_count, require_one_of, require_price, require_switch
 from heron_env.worlds.spread.discs import (
     DIRECTIONS,
     FAR,
@@ -41,6 +42,16 @@ from heron_env.worlds.spread.discs import (
     move,
     surroundings,
 )
+from heron_env.worlds.spread.speaking import (
+    PUSHES,
+    SHARE,
+    DiscVoice,
+    SpeakingChooser,
+    SpeakingPusher,
+    ear_and_voice,
+    note,
+    shares,
+)
 
 Array = NDArray[np.float64]
 Vectors = NDArray[np.float32]
@@ -51,37 +62,49 @@ IDLE = 0.1
 """With discrete actions: a push below this share of the full force is left out."""
 
 
+TRIGGER = 0.2
+"""The baseline "trigger" speaks when it is farther from where it said last."""
+
+
 class Drive(OnBatches):
     """Drive to a landmark and stop there.
 
     Args:
         agents: number of agents, and of landmarks.
         continuous: which kind of action.
+        beyond: with mates="share", it tells the others where it is when that is farther from where it said last;
+            below 0: in every step. None: it has no voice.
     """
 
-    def __init__(self, agents: int, continuous: bool) -> None:
-        self.agents, self.continuous = agents, continuous
+    def __init__(self, agents: int, continuous: bool, beyond: float | None = None) -> None:
+        self.agents, self.continuous, self.beyond = agents, continuous, beyond
 
     def choose(self, landmarks: Array, others: Array) -> NDArray[np.int64]:
         """Index `[b]` of the landmark to drive to; `landmarks` `[b, n, 2]` and `others` `[b, n - 1, 2]` from here."""
         return np.asarray(np.hypot(landmarks[..., 0], landmarks[..., 1]).argmin(axis=-1))
 
     def forward_batch(self, vectors: Vectors) -> Array:
-        """Actions `[b, 5]` or `[b, 1]` for observations `[b, d]`."""
+        """Actions `[b, 5]`, speaking `[b, 6]`, or `[b, 1]` for observations `[b, d]`."""
         n, b = self.agents, len(vectors)
         seen = vectors.astype(np.float64)
         velocity, landmarks = seen[:, :2], seen[:, 4 : 4 + 2 * n].reshape(b, n, 2)
         others = seen[:, 4 + 2 * n : 2 + 4 * n].reshape(b, n - 1, 2)
+        if self.beyond is not None:  # what is heard are places
+            others = others - seen[:, None, 2:4]
+            apart = seen[:, 2:4] - seen[:, 2 + 4 * n :]
+            says = np.hypot(apart[:, 0], apart[:, 1]) > self.beyond
         way = landmarks[np.arange(b), self.choose(landmarks, others)]
         wanted = HASTE * (way - STEP * velocity)
         push = np.clip((wanted - KEPT * velocity) / (STEP * FULL_FORCE), -1.0, 1.0)
         if self.continuous:
             x, y = push.T
-            return np.asarray(np.stack([0.0 * x, -x, x, -y, y], axis=-1).clip(0.0))
+            pushes = np.stack([0.0 * x, -x, x, -y, y], axis=-1).clip(0.0)
+            return pushes if self.beyond is None else np.concatenate([pushes, 2.0 * says[:, None] - 1.0], axis=1)
         strong = np.abs(push)
         axis = strong.argmax(axis=-1)
         positive = push[np.arange(b), axis] > 0.0
         choice = np.where(strong.max(axis=-1) < IDLE, DIRECTIONS.index("stay"), 1 + 2 * axis + positive)
+        choice = choice if self.beyond is None else choice + PUSHES * says
         return choice[:, None].astype(np.float64)
 
 
@@ -109,7 +132,18 @@ def baselines(env: SpreadEnv) -> dict[str, dict[str, AnyPolicy]]:
     """Policies by name of the baseline, for all agents."""
     continuous = env.simulation.model.specs[env.simulation.model.possible[0]].dim_c > 0
     rules = {"nearest landmark": Drive, "assigned landmark": Assigned}
-    return {name: {"*": rule(len(env.possible_agents), continuous)} for name, rule in rules.items()}
+    n, beyond = len(env.possible_agents), -1.0 if isinstance(env, SpeakingSpreadEnv) else None
+    offered = {name: rule(n, continuous, beyond) for name, rule in rules.items()}
+    if beyond is not None:
+        offered["trigger"] = Assigned(n, continuous, TRIGGER)
+    return {name: {"*": rule} for name, rule in offered.items()}
+
+
+def add_up(team: Any, contact: Any) -> None:
+    """Add distance and contacts of a step to the episode's sums."""
+    team.distance_sum[0] += team.distance[0]
+    for i in range(len(contact.others)):
+        team.contact_sum[0] += contact.others[i]
 
 
 Floats = NDArray[np.float64]
@@ -130,19 +164,29 @@ class SpreadEnv(HeronEnv):
     metadata = {**HeronEnv.metadata, "name": "heron/Spread-v0"}
     dt = STEP
     reset_options = ("agents", "landmarks")
+    kinds: tuple[type[Disc], type[Disc]] = (Pusher, Chooser)
+    """Of agents, with numbers and with choices."""
 
     def __init__(
         self, num_agents: int, *, continuous: bool, local_ratio: float, mates: str = "exact", **options: Any
     ) -> None:
-        self.kind, exact = Pusher if continuous else Chooser, mates == "exact"
-        around = surroundings(num_agents, Surroundings if exact else Landscape)
+        self.kind = self.kinds[not continuous]
+        around = surroundings(num_agents, Surroundings if mates == "exact" else Landscape)
         self.global_features = (landmarks(num_agents), Team)
         self._size = num_agents
         self._given: dict[str, Floats] = {}
-        place: type[Any] = Position if exact else Told
-        features = place(), around(), Contact(local_ratio=local_ratio)
+        place: type[Any] = Told if mates == "message" else Position
+        features = place(), around(), Contact(local_ratio=local_ratio), *self.more()
         agents = (self.kind(f"agent_{i}", *features) for i in range(num_agents))
-        super().__init__(SystemAgent("system_agent", *agents), **options)
+        super().__init__(SystemAgent("system_agent", *agents, exchange=self.exchange()), **options)
+
+    def more(self) -> tuple[Any, ...]:
+        """Features of an agent, besides those that all have."""
+        return ()
+
+    def exchange(self) -> tuple[StateShare, ...]:
+        """What agents tell each other."""
+        return ()
 
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -207,10 +251,7 @@ class SpreadEnv(HeronEnv):
     @rule(writes=(Team.distance_sum, Team.contact_sum))
     def finish(world: World) -> None:
         """Add the step to the episode's sums."""
-        team, contact = world.Team, world[Disc].Contact
-        team.distance_sum[0] += team.distance[0]
-        for i in range(len(contact.others)):
-            team.contact_sum[0] += contact.others[i]
+        add_up(world.Team, world[Disc].Contact)
 
     def kpis(self) -> dict[str, float]:
         """The episode so far.
@@ -243,12 +284,46 @@ class SpreadEnv(HeronEnv):
         return TrainingDefaults()
 
 
+class SpeakingSpreadEnv(SpreadEnv):
+    """The same with mates="share".
+
+    Args:
+        speech_cost: what a message costs its sender, for each that it is sent to.
+    """
+
+    kinds = (SpeakingPusher, SpeakingChooser)
+
+    def __init__(self, num_agents: int, *, speech_cost: float = 0.0, **options: Any) -> None:
+        self._cost = speech_cost
+        super().__init__(num_agents, **options)
+
+    def more(self) -> tuple[Any, ...]:
+        """An ear and a voice."""
+        return ear_and_voice(self._size, self._cost)
+
+    def exchange(self) -> tuple[StateShare, ...]:
+        """Where each is, when it says so."""
+        return (shares(self._size),)
+
+    @staticmethod
+    @rule(writes=(Team.distance_sum, Team.contact_sum, DiscVoice.place, DiscVoice.shared, DiscVoice.sent))
+    def finish(world: World) -> None:
+        """Add the step to the episode's sums; note what leaves now."""
+        add_up(world.Team, world[Disc].Contact)
+        note(world[Disc])
+
+    def kpis(self) -> dict[str, float]:
+        """The same, and messages: how many were sent, one for each agent that hears something."""
+        return {**super().kpis(), "messages": float(self.world[Disc].Voice.sent.sum())}
+
+
 def spread(
     num_agents: int = 3,
     local_ratio: float = 0.5,
     continuous: bool = True,
     max_steps: int | None = 25,
     mates: str = "exact",
+    speech_cost: float = 0.0,
     **options: Any,
 ) -> SpreadEnv:
     """MPE's simple_spread: agents cover as many landmarks without bumping into each other.
@@ -260,7 +335,10 @@ def spread(
         max_steps: steps an episode.
         mates: "exact": what an agent sees of the others is its own, as old as all that it sees of itself. "message": it
             is what they send, over their own links and with an age each; without delay the observations are the
-            same, bit for bit.
+            same, bit for bit. "share": it is what they chose to tell, once: an action has one more number, in [-1, 1],
+            and above 0 the agent tells all others where it is (of discrete actions there are twice as many; the second
+            five speak). Each sees its own position, where the others said last that they are, and what it shared last.
+        speech_cost: with mates="share": what a message costs its sender, for each agent that it is sent to, >= 0.
         options: of HeronEnv.
 
     Raises ConfigError naming the argument and its value.
@@ -269,7 +347,11 @@ def spread(
     if not isinstance(local_ratio, int | float) or not 0.0 <= local_ratio <= 1.0:
         raise ConfigError(f"spread(local_ratio={local_ratio!r}): must be a number in [0, 1]")
     require_switch(f"spread(continuous={continuous!r:.60})", continuous)
-    require_one_of(f"spread(mates={mates!r:.60})", mates, MATES)
-    return SpreadEnv(
-        num_agents, continuous=continuous, local_ratio=local_ratio, mates=mates, max_steps=max_steps, **options
-    )
+    require_one_of(f"spread(mates={mates!r:.60})", mates, (*MATES, SHARE))
+    require_price(f"spread(speech_cost={speech_cost!r:.60})", speech_cost)
+    if mates != SHARE and speech_cost:
+        raise ConfigError(f"spread(speech_cost={speech_cost!r}): speaking is decided with mates='share' alone; add it")
+    build, given = SpreadEnv, {"continuous": continuous, "local_ratio": local_ratio, "mates": mates, **options}
+    if mates == SHARE:
+        build, given = SpeakingSpreadEnv, {"speech_cost": float(speech_cost), **given}
+    return build(num_agents, max_steps=max_steps, **given)
