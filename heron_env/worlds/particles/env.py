@@ -141,7 +141,7 @@ class ParticlesEnv(HeronEnv):
         local_ratio: weight of an agent's own reward, where the team's is mixed in.
         channels: pairs (speaker, listener) between which words are messages, by their own links.
         silence: who says nothing there sends nothing, which costs nothing, and its last words stay; choices have one
-            more word, the last, for it. False: words leave with each action, and nothing is said in words all 0.
+            more word, the last, for it. False: words leave with each action; words all 0 mean nothing.
         speech_cost: what such a message costs its speaker, >= 0.
         options: as for HeronEnv.
 

@@ -72,7 +72,7 @@ class Drive(OnBatches):
     Args:
         agents: number of agents, and of landmarks.
         continuous: which kind of action.
-        beyond: with mates="share", it tells the others where it is when that is farther from where it said last;
+        beyond: with mates="share", it sends the others its position when that is farther from what it sent last;
             below 0: in every step. None: it has no voice.
     """
 
@@ -185,7 +185,7 @@ class SpreadEnv(HeronEnv):
         return ()
 
     def exchange(self) -> tuple[StateShare, ...]:
-        """What agents tell each other."""
+        """What agents share with each other."""
         return ()
 
     def reset(
@@ -335,9 +335,9 @@ def spread(
         max_steps: steps an episode.
         mates: "exact": what an agent sees of the others is its own, as old as all that it sees of itself. "message": it
             is what they send, over their own links and with an age each; without delay the observations are the
-            same, bit for bit. "share": it is what they chose to tell, once: an action has one more number, in [-1, 1],
-            and above 0 the agent tells all others where it is (of discrete actions there are twice as many; the second
-            five speak). Each sees its own position, where the others said last that they are, and what it shared last.
+            same, bit for bit. "share": it is what they chose to send: an action has one more number, in [-1, 1], and
+            above 0 the agent sends all others its position (of discrete actions there are twice as many; the second
+            five speak). Each sees its own position, those that the others sent last, and what it sent last.
         speech_cost: with mates="share": what a message costs its sender, for each agent that it is sent to, >= 0.
         options: of HeronEnv.
 
