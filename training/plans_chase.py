@@ -1,4 +1,4 @@
-"""A tracked target and position set-points, as arms have them: the example of docs/how_to/plans.md."""
+"""A tracked target and position set-points, as arms have them; for plans.py."""
 
 import math
 from typing import Any

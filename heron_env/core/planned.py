@@ -7,11 +7,15 @@ from functools import partial
 from typing import Any, Literal
 
 from heron_env.core.plans import End, Merge, Plan
-from heron_env.core.policy import Answer, Asked, draw_of, takes
+from heron_env.core.policy import Answer, Asked, Show, decide_with, draw_of
 from heron_env.errors import ConfigError
 from heron_env.given import is_number
 
 Replan = float | Literal["end"]
+
+
+def _no_states() -> Show:
+    raise ConfigError("Planned(policy): decide_action takes states, and there are none; give a function, or forward")
 
 
 class Planned:
@@ -45,7 +49,6 @@ class Planned:
         self.policy, self.horizon, self.replan = policy, horizon, replan
         self._plan = partial(Plan, period=period, start=start, merge=merge, end=end, weight=weight)
         self._plan([0.0])  # says now what is wrong with these
-        self._keywords = [name for name in ("running", "mask", "draw") if takes(decide, name)]
         self._last = dict[str, tuple[int, int]]()
 
     def begin(self, seed: int, episode: int) -> None:
@@ -59,16 +62,11 @@ class Planned:
         """A plan, or nothing new. Raises ConfigError for what is no sequence of actions."""
         if not self._is_due(asked):
             return Answer(None)
-        more: dict[str, Any] = {}
-        for name in self._keywords:
-            draws = name == "draw"
-            more[name] = (
-                draw_of(asked.seed, asked.episode, asked.agent, asked.number) if draws else getattr(asked, name)
-            )
-        actions = getattr(self.policy, "forward", self.policy)(asked.vector, **more)
-        plan = (
-            None if actions is None else actions if isinstance(actions, Plan) else self._plan(actions[: self.horizon])
-        )
+        decide = decide_with(self.policy, _no_states, lambda vector: asked.mask, lambda: asked.running)
+        draw = partial(draw_of, asked.seed, asked.episode, asked.agent, asked.number)
+        plan = decide(asked.vector, asked.turn, draw)
+        if plan is not None and not isinstance(plan, Plan):
+            plan = self._plan(plan[: self.horizon])
         self._last[asked.agent] = asked.turn, 0 if plan is None else len(plan.actions)
         return Answer(plan)
 

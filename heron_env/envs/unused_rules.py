@@ -88,10 +88,10 @@ def _kinds(simulation: Simulation) -> dict[type, Features]:
 
 def _out_of_sight(simulation: Simulation) -> Iterator[Unused]:
     """Classes that derive from one that the hook `sees` is asked about, and are not asked about themselves."""
-    spec = rule_spec(simulation.hooks.sees)
-    kinds = _kinds(simulation)
-    for cls in dict.fromkeys(spec.of) if spec is not None else ():
-        left = [kind.__name__ for kind in kinds if cls in kinds and issubclass(kind, cls) and kind not in spec.of]  # type: ignore[union-attr]
+    spec, kinds = rule_spec(simulation.hooks.sees), _kinds(simulation)
+    of = () if spec is None else spec.of
+    for cls in (each for each in dict.fromkeys(of) if each in kinds):
+        left = [kind.__name__ for kind in kinds if issubclass(kind, cls) and kind not in of]
         if left:
             yield Unused(
                 f"{type(simulation.hooks).__name__}.sees(of={cls.__name__}) is not asked about agents of {left}, which "

@@ -307,7 +307,6 @@ def older_wins(self: Any, command: Any) -> Any:
 
 
 RUNNING, TAKE_EFFECT = sides.AgentSide.running, driver.NetworkEpisode._take_effect
-BOTH = (driver, "merged"), (plans, "merged"), (sides.course.__globals__, "merged")
 FAULTS: dict[str, tuple[Any, str, Any]] = {
     "shifted_by_one": (driver, "merged", by_merge(lambda w, n, *of: w(n._replace(origin=n.origin + n.period), *of))),
     "drop_is_restart": (driver, "merged", called("drop", "restart")),

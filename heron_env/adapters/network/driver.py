@@ -125,7 +125,7 @@ class NetworkEpisode:
     def _note_busy(self) -> None:
         """Count the agents that tick now and look at nothing, as they think (T23)."""
         for side in self.sides:
-            if self.now < side.thinks_until and side.is_thinking(self.now):
+            if side.is_thinking(self.now):
                 self.result.busy[side.name] = self.result.busy.get(side.name, 0) + 1
 
     def at_their_turn(self) -> dict[str, int]:

@@ -172,12 +172,15 @@ def bundles(items: Sequence[Item], workers: int, worlds: Worlds) -> list[Bundle]
 
 def _can(item: Item, worlds: Worlds) -> bool:
     """May the cases of this policy run side by side?"""
-    if isinstance(item.policy, External) or getattr(item.condition, "thinking", None):
+    if isinstance(item.policy, External):
         return False
     with worlds.lent(item, lanes=True) as env:
         if item.condition.synchronous and not ticks_in_step(env):
             return False
-        return can_play(env, item.policies(env), item.case.options)
+        if not can_play(env, item.policies(env), item.case.options):
+            return False
+        timings = () if item.condition.synchronous else env.timings_of(item.condition.schedule(env))
+        return not any(timing.thinks for timing in timings)
 
 
 def play_bundle(bundle: Bundle, worlds: Worlds) -> list[Record]:
