@@ -227,7 +227,7 @@ class NetworkEpisode:
             side.thinks_until = min(self.now + thinking, END_OF_TIME - 1)
         if type(action) is Plan:
             action = action.sent(side.copies[0][0], self.setting.dt_ns, action.actions)
-            side.under_way += ((number, self.now + thinking + side.way, action),)
+            side.note_sent(number, self.now + thinking + side.way, action)
         leaves = self._leaves(side.rank, side.timing.act, "tick", Leg.ACTION, number, thinking)
         values = (side.rank, number, self.broker.next_id(), leaves, action)
         self.broker.send(make(ActionCommand, values), COMMAND, Queue.COMMAND, side.timing.msg, "tick")

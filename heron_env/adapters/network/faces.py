@@ -202,8 +202,8 @@ class UnderNetwork:
         images = [frame_of(self.env)] if filmed else []
         begin_policies(chosen.values(), *episode.moment)
         episode.result.await_answers(name for name, policy in chosen.items() if hasattr(policy, "answer"))
-        decide = {name: self._decides(episode, name, policy) for name, policy in chosen.items()}
-        ask = partial(self._ask, episode, decide, thinks)
+        decide = {name: self._decides(episode, name, policy, thinks) for name, policy in chosen.items()}
+        ask = partial(self._ask, episode, decide)
         while self.network.world.agents and (last is None or episode.now + self.network.dt_ns <= last):
             later = episode.at_their_turn()
             deciding = (each for each in episode.deciding() if each[0] not in later)
@@ -218,8 +218,11 @@ class UnderNetwork:
             result.footage = footage_of(episode, images, self.groups, title_of(self.env))
         return result
 
-    def _decides(self, episode: NetworkEpisode, name: str, policy: Any) -> Callable[[Any, int], Chosen]:
-        """The function of observation and number that decides for an agent. It raises ConfigError for no Answer."""
+    def _decides(self, episode: NetworkEpisode, name: str, policy: Any, thinks: bool) -> Callable[[Any, int], Chosen]:
+        """The function of observation and number that decides for an agent; `thinks`: do answers take their time?
+
+        It raises ConfigError for no Answer.
+        """
         side = episode.by_name[name]
         noop = partial(self.network.noops.draw, side.rank, None, *episode.moment, 0)
 
@@ -246,13 +249,13 @@ class UnderNetwork:
             question = name, observation, (), number, episode.number, now, *episode.moment, space, mask, (), running()
             taken = taken_apart(name, asking.answer(Asked(*question)), partial(_refuse_letters, name))
             episode.result.note_answer(name, now, taken)
-            return NOTHING_NEW if taken.action is None else Chosen(taken.action, taken.thinking)
+            return NOTHING_NEW if taken.action is None else Chosen(taken.action, taken.thinking * thinks)
 
         return answer
 
     def _ask(
-        self, episode: NetworkEpisode, decide: Mapping[str, Callable[[Any, int], Chosen]], thinks: bool, name: str,
-        number: int, observation: Any,
+        self, episode: NetworkEpisode, decide: Mapping[str, Callable[[Any, int], Chosen]], name: str, number: int,
+        observation: Any,
     ) -> Chosen:  # fmt: skip
         """What an agent's policy decides. Raises RunInterrupted."""
         if episode.result.observations:
@@ -260,7 +263,7 @@ class UnderNetwork:
         step, decision = episode.number, decide[name](observation, number)
         if self._episode is not episode or episode.number != step:
             raise RunInterrupted(f"the policy of {name!r} moved the environment of its own run; use a copy")
-        return decision if thinks or decision is NOTHING_NEW else Chosen(decision.action)
+        return decision
 
     @checked_keywords
     def run_synchronous(

@@ -81,6 +81,11 @@ class AgentSide:
         known = self.copies[0][0]
         self.past = {time: force for time, force in self.past.items() if time >= known} | {now: self.force}
 
+    def note_sent(self, number: int, due: int, plan: SentPlan) -> None:
+        """A plan left that should arrive when it is `due`, ns; those due before its observation need no memory."""
+        known = self.copies[0][0]
+        self.under_way = *(one for one in self.under_way if one[1] >= known), (number, due, plan)
+
     def running(self, now: int, dt_ns: int, noop: Callable[[], Any]) -> Running:
         """What its actuator is doing, as far as it can know (P7)."""
         known = self.copies[0][0]
