@@ -7,6 +7,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, Vector, World, quantity, rule
+
 DT, LENGTH = 0.05, 120
 
 
@@ -89,6 +91,62 @@ def with_prefix(k: int) -> Callable[..., Any]:
         for i in range(k):
             rows.append([fixed[i] if i < len(fixed) else feedback(state)])
             state = integrate(state, rows[-1][0])
+        return np.array(rows)
+
+    return policy
+
+
+# The same in an environment of ours
+
+
+class Mass(FeatureProvider):
+    """Place and speed; the push is not observed."""
+
+    x: float = quantity(default=1.0, low=-1e6, high=1e6)
+    v: float = quantity(default=0.0, low=-1e6, high=1e6)
+    a: float = quantity(default=0.0, low=-3.0, high=3.0, observed=False)
+
+
+class Cart(FieldAgent):
+    features = (Mass,)
+    action = Continuous(-3.0, 3.0)
+
+    @staticmethod
+    @rule(writes=Mass.a)
+    def apply_action(action: Vector) -> float:
+        return action[0]
+
+    @staticmethod
+    @rule
+    def compute_local_reward(mass: Mass) -> float:
+        return -(mass.x * mass.x + 0.1 * mass.v * mass.v)
+
+
+class Line(HeronEnv):
+    """x'' = a."""
+
+    @staticmethod
+    @rule(writes=(Mass.x, Mass.v))
+    def advance(world: World, dt: float) -> None:
+        mass = world[Cart].Mass
+        mass.x[:] += mass.v * dt
+        mass.v[:] += mass.a * dt
+
+
+def line(schedule: Any = None) -> Line:
+    return Line(SystemAgent("system", Cart("cart")), dt=0.1, max_steps=30, compile=False, schedule=schedule)
+
+
+def rolled_out_from(k: int) -> Callable[..., Any]:
+    """k actions of a rule in the model, which all that is running enters."""
+
+    def policy(seen: Any, running: Any) -> Any:
+        x, v, rows = float(seen[0]), float(seen[1]), list[list[float]]()
+        shift = 0.1 * (running.index + running.number + running.age + running.prefix + running.left)
+        shift += 0.1 * sum(float(row[0]) for row in running.remaining)
+        for j in range(k):
+            rows.append([float(np.clip(-2.0 * x - 1.5 * v + 0.3 * np.sin(j + shift), -3.0, 3.0))])
+            x, v = x + 0.1 * v, v + 0.1 * rows[-1][0]
         return np.array(rows)
 
     return policy

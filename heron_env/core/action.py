@@ -89,7 +89,7 @@ class ActionSpec:
             vector = np.asarray(_joined(value), dtype=np.float64).flatten()  # a copy
         except (TypeError, ValueError, OverflowError) as error:
             if isinstance(value, Plan):
-                words = "is a Plan, and a HeronEnv takes one action; under_network(env) plays plans"
+                words = "is a Plan, and a step takes one action; run_event_driven() and run_synchronous() play plans"
                 raise InvalidAction(f"{_action_of(agent, lane)} {words}") from error
             raise InvalidAction(
                 f"{_action_of(agent, lane)}: {value!r:.200} is not numeric; expected {self.describe()}"

@@ -90,6 +90,23 @@ class SentPlan(NamedTuple):
         """The time of its last action, ns."""
         return self.origin + (len(self.rows) - 1) * self.period
 
+    def copy(self) -> SentPlan:
+        """Itself: nobody writes into it."""
+        return self
+
+    def tolist(self) -> dict[str, Any]:
+        """For traces and records; `of` reads it."""
+        return self._asdict() | {"rows": [np.asarray(row).tolist() for row in self.rows]}
+
+    @classmethod
+    def of(cls, plain: dict[str, Any]) -> SentPlan:
+        """What `tolist` has written, with rows of float64."""
+        return cls(**plain | {"rows": tuple(np.array(row, np.float64) for row in plain["rows"])})
+
+
+NOTHING_NEW = SentPlan((), 0, 1, "drop", "hold", 0.0)
+"""A decision that leaves in force what is."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Running:
@@ -159,9 +176,22 @@ class PlanInForce:
         """The time of the last action, ns."""
         return self.origin + (len(self.rows) - 1) * self.period
 
+    def changes_after(self, now: int) -> int | None:
+        """When another action falls due, ns; None: never."""
+        i = self.index(now)
+        if i < 0:
+            earlier = None if self.before is None else self.before.changes_after(now)
+            return self.origin if earlier is None else min(self.origin, earlier)
+        return self.origin + (i + 1) * self.period if i + 1 < len(self.rows) + (self.end == "noop") else None
+
     def since(self, now: int) -> PlanInForce:
         """The same without what can't be asked for any more from `now` on."""
         return replace(self, before=None) if self.before is not None and self.index(now) >= 0 else self
+
+
+def held(action: Any, now: int, period: int) -> PlanInForce:
+    """A single action that was in force until now, ns: it holds, and no plan says anything about now."""
+    return PlanInForce((action,), now - 2 * period, period, "hold", 0, (1,))
 
 
 Mix = Callable[[Any, Any, float], Any]

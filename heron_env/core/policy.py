@@ -109,7 +109,7 @@ class Answer:
 
     Attributes:
         action: array, number or Action; a `Plan` of several; or None, nothing new: no message leaves, and what is in
-            force goes on. Plans and None are for `under_network`.
+            force goes on. Runs play plans; a step takes one action.
         letters: to be sent when the decision is made, in this order; `sender` must be the agent that was asked.
         thinking: virtual time that the answer took, s; the synchronous clock ignores it, as it ignores delays.
         origin: where the answer came from, for policies that ask others.
@@ -197,6 +197,12 @@ def decide_with(
         return decide(vector if shown is None else shown(vector, turn), **more)
 
     return decide_at
+
+
+def wants_running(policy: Any) -> bool:
+    """Does a policy that is not asked declare the keyword `running`?"""
+    decide = getattr(policy, "forward", None) or getattr(policy, "decide_action", None) or policy
+    return takes(decide, "running")
 
 
 def forward_rows(

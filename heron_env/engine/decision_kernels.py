@@ -27,6 +27,7 @@ from heron_env.engine.tables import (
     NOOP,
     NOOP_VALUE,
     PHASE,
+    PLAN,
     TICK,
     TOTAL,
     WEIGHT,
@@ -97,14 +98,14 @@ def decide_block(D: Any, start: Any) -> Any:
 def decide_lane(D: Any, b: Any) -> None:
     """Who acts in this step, top-down (T10, T11, D7), and with what: `source` and `applied`."""
     source, sized, who = table(D, "source"), table(D, "sized"), table(D, "who")
-    now = table(D, "steps")[b] * number(D, "dt_ns")
+    now, source_in = table(D, "steps")[b] * number(D, "dt_ns"), table(D, "source_in")
     alive, clock, ticks = table(D, "alive"), np.int64(-1), False
     for i in range(len(sized)):
         if who[i, CLOCK] != clock:  # neighbours often share one
             clock = who[i, CLOCK]
             ticks = (alive[b, np.uintp(clock)] != 0) & ticks_at(now, who[clock, TICK], who[clock, PHASE])
         if sized[i] != 0 and alive[b, i] != 0:
-            source[b, i] = decide_one(D, b, i) if ticks else HELD
+            source[b, i] = decide_one(D, b, i) if ticks or source_in[b, i] == PLAN else HELD
 
 
 @inlined

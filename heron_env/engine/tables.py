@@ -41,7 +41,8 @@ from heron_env.observability.plan import ObservationPlan
 
 Places = NDArray[np.uint32]
 EXPLICIT, POLICY, COMMAND, NOOP, HELD = range(1, 6)
-"""Codes of decisions.Source."""
+PLAN = 9
+"""Codes of decisions.Source. An action of a plan falls due whether or not its agent ticks."""
 CLOCK, COMMANDER, TICK, PHASE, FIRST, END = range(6)
 """Columns of `who`: positions (-1: none), ns, ns, action elements."""
 LOW, HIGH, NOOP_VALUE, WEIGHT, TOTAL, LEAST, MOST, GRAIN = range(8)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.letters import Letter, Written
+from heron_env.core.plans import NOTHING, Plan, Running
 from heron_env.core.policy import (
     Answer,
     AnsweringPolicy,
@@ -21,7 +22,7 @@ from heron_env.core.policy import (
     decide_with,
     draw_of,
 )
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, InvalidAction
 from heron_env.given import is_finite
 from heron_env.scheduling.timing import to_ns, to_seconds
 
@@ -39,6 +40,11 @@ class Taken(NamedTuple):
     tokens: int
 
 
+def not_running(known: int) -> Running:
+    """Of an agent that is no part of a run."""
+    return NOTHING
+
+
 class Asking:
     """What one agent asks its policy: the rest of each question is the same throughout an episode.
 
@@ -46,15 +52,18 @@ class Asking:
         together: `answer_all` of the policy, if it offers that: it is then asked through it always, for one agent too.
         key: equal for those who ask together.
         about: id of the message with the observation that the last question is about, on the event clock.
+        running: what its actuator is doing, as far as an observation of some time, ns, tells; a run sets it.
     """
 
     __slots__ = (
-        "_agent", "_env", "_names", "_offer", "_space", "_timing", "about", "key", "policy", "rank", "together",
+        "_agent", "_env", "_names", "_offer", "_space", "_timing", "about", "key", "policy", "rank", "running",
+        "together",
     )  # fmt: skip
 
     def __init__(self, env: SynchronousEnv, rank: int, clock: int, policy: AnsweringPolicy) -> None:
         self._env, self.rank, self.policy = env, rank, policy
         self._agent, self.about = env.hierarchy.ids[rank], 0
+        self.running: Callable[[int], Running] = not_running
         self._timing = env.timings[clock]
         self._names, self._space = tuple(env.observation_names(self._agent)), env.action_space(self._agent)
         self._offer = env.simulation.masks.offer(rank)
@@ -70,16 +79,18 @@ class Asking:
         """
         env = self._env
         letters = env.simulation.post.take(self.rank, before)
-        return self.asked(vector, number, turn, to_seconds(ns), env.np_random_seed, env._episode, letters)
+        moment = to_seconds(ns), env.np_random_seed, env._episode
+        return self.asked(vector, number, turn, *moment, letters, self.running(ns))
 
     def asked(
         self, vector: NDArray[np.float32], number: int, turn: int, time: float, seed: int, episode: int,
-        letters: tuple[Letter, ...],
+        letters: tuple[Letter, ...], running: Running = NOTHING,
     ) -> Asked:  # fmt: skip
         """A question with these contents, and all that is the same in each."""
         mask = None if self._offer is None else self._offer(vector)
         names, space = self._names, self._space
-        return Asked(self._agent, vector.copy(), names, number, turn, time, seed, episode, space, mask, letters)
+        moment = number, turn, time, seed, episode
+        return Asked(self._agent, vector.copy(), names, *moment, space, mask, letters, running)
 
     def question_in_step(self, vector: NDArray[np.float32]) -> Asked:
         """The question of the tick in the coming control step, in which the synchronous clock asks (T10)."""
@@ -110,11 +121,12 @@ def taken_apart(agent: str, answer: Any, checked: Callable[[Any], tuple[Written,
 
 
 class InWords:
-    """A policy of vectors as one that is asked: what thinks elsewhere, or took time when it was recorded."""
+    """A policy of vectors as one that is asked: it thinks elsewhere, takes time, or wants to know what is running."""
 
     def __init__(self, env: SynchronousEnv, rank: int, policy: Policy | StatePolicy | Decide) -> None:
         show = partial(env.shown_to, rank)
-        self._policy, self._decide = policy, decide_with(policy, show, env.simulation.masks.offer(rank))
+        self._policy, self._running, self._plans = policy, NOTHING, False
+        self._decide = decide_with(policy, show, env.simulation.masks.offer(rank), lambda: self._running)
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins, or the process has been started again."""
@@ -122,8 +134,12 @@ class InWords:
 
     def answer(self, asked: Asked) -> Answer:
         """What it decides; its draws are those of the tick that asks."""
-        draw = partial(draw_of, asked.seed, asked.episode, asked.agent, asked.number)
-        return Answer(self._decide(asked.vector, asked.turn, draw))
+        draw, self._running = partial(draw_of, asked.seed, asked.episode, asked.agent, asked.number), asked.running
+        action = self._decide(asked.vector, asked.turn, draw)
+        self._plans = self._plans or type(action) is Plan or asked.running.number >= 0
+        if action is None and not self._plans:  # a forgotten return; who plans may have nothing new
+            raise InvalidAction(f"the policy of {asked.agent!r} returned None, and no plan before; return an action")
+        return Answer(action)
 
 
 def put(questions: Sequence[tuple[Asking, Asked]]) -> list[Taken]:

@@ -20,9 +20,10 @@ from heron_env.core.policy import (
     Policy,
     StatePolicy,
     decide_with,
+    wants_running,
 )
 from heron_env.engine import tables
-from heron_env.envs.answering import Asking, put_in_step
+from heron_env.envs.answering import Asking, InWords, not_running, put_in_step
 from heron_env.envs.ownership import DECISION, NOTHING
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
@@ -46,6 +47,7 @@ class Source(IntEnum):
     EXTERNAL = 6
     FALLBACK = 7
     REPLAY = 8
+    PLAN = tables.PLAN
 
 
 ANSWERED = {"external": Source.EXTERNAL, "fallback": Source.FALLBACK, "replay": Source.REPLAY}
@@ -60,6 +62,7 @@ WORDS = {
     Source.EXTERNAL: "the answer of an endpoint",
     Source.FALLBACK: "what stands in for an endpoint that failed",
     Source.REPLAY: "a recorded answer",
+    Source.PLAN: "the plan in force",
 }
 
 
@@ -145,10 +148,13 @@ def policies_by_agent(
 def decides(env: SynchronousEnv, rank: int, policy: AnyPolicy) -> DecideAt | Asking:
     """How a policy decides for an agent: a function of what it sees and of the turn, or a policy that is asked."""
     if not hasattr(policy, "answer"):  # all that makes an AnsweringPolicy
-        return decide_with(policy, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
+        if not wants_running(policy):
+            return decide_with(policy, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
+        policy = InWords(env, rank, policy)
     asking = env._asking.get(rank)
     if asking is None or asking.policy is not policy:
         env._asking[rank] = asking = Asking(env, rank, env.simulation.model.clocks[rank], cast(AnsweringPolicy, policy))
+    asking.running = not_running  # that of another run
     return asking
 
 
@@ -175,23 +181,24 @@ def deciding(env: SynchronousEnv, named: Mapping[int, Any]) -> list[int]:
     return [rank for rank in awake if env.is_active(clocks[rank])]
 
 
-def take(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
+def take(env: SynchronousEnv, actions: Mapping[str, Any], sources: Mapping[int, int]) -> None:
     """Bring the caller's actions and what agents decide by their own policies into the lane.
 
+    `sources`: codes of those of the caller's, by rank, that are not EXPLICIT.
     Raises InvalidAction, UnknownAgent; then nothing has changed, and no letter is written or read.
     """
     post = env.simulation.post
     if post.receivers:
-        post.unless_it_fails(_take, env, actions)
+        post.unless_it_fails(_take, env, actions, sources)
     else:
-        _take(env, actions)
+        _take(env, actions, sources)
 
 
-def _take(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
+def _take(env: SynchronousEnv, actions: Mapping[str, Any], sources: Mapping[int, int]) -> None:
     parsed = _parsed(env, actions)
     own = _own(env, parsed)
     answered = {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()}
-    env.simulation.lane.take(parsed, own, answered)
+    env.simulation.lane.take(parsed, own, answered | dict(sources))
 
 
 def _parsed(env: SynchronousEnv, actions: Mapping[str, Any]) -> Vectors:

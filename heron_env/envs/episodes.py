@@ -17,6 +17,7 @@ from heron_env.core.rule import one_by_one
 from heron_env.envs.answering import Taken, begin_policies, mates_of, put_in_step
 from heron_env.envs.decisions import decides, deciding, own_policies, resolve_policies
 from heron_env.envs.ownership import DECISION, EVERYTHING, NOTHING
+from heron_env.envs.planning import PlayedPlans
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
 from heron_env.given import is_one_of, several
 from heron_env.pictures.notebook import counted, html_table, shortened
@@ -320,6 +321,9 @@ def run_episode(
         from heron_env.pictures.footage import Footage, ObservationTaken
 
         footage = result.footage = Footage.of(env, deciders)
+    plans = PlayedPlans(env, deciders, mates)
+    for rank in mates:
+        deciders[rank].running = partial(plans.running, rank)
     while not simulation.over:
         time, actions = simulation.time, {}
         if footage is not None:
@@ -345,8 +349,9 @@ def run_episode(
             owned.require(mark, ids[rank], time)
             if "observations" in record:
                 result.observations[ids[rank]].append((to_seconds(turn * env.dt_ns), vector))
+        sources = plans.bring(active, actions)
         owned.lent, alive = NOTHING, list(simulation.alive)
-        outcome = env.advance_step(actions)
+        outcome = env.advance_step(actions, sources)
         if not simulation.everyone:
             env.agents = [agent for agent in env.agents if simulation.alive[env.hierarchy.index[agent]]]
         masked = simulation.lane.masked if masks else ()

@@ -60,6 +60,8 @@ DERIVED = (
 )  # fmt: skip
 """Attributes that `_build` makes anew."""
 
+NO_SOURCES: Mapping[int, int] = {}
+
 
 class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     """An environment that is reset and stepped, in control steps; see HeronEnv for the arguments."""
@@ -284,23 +286,23 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
             self.agents = [agent for agent in live if alive[index[agent]]]
         return results
 
-    def advance_step(self, actions: Mapping[str, Any]) -> StepOutcome:
-        """The step itself; its outcome is by rank."""
-        self._advance(actions)
+    def advance_step(self, actions: Mapping[str, Any], sources: Mapping[int, int] = NO_SOURCES) -> StepOutcome:
+        """The step itself; its outcome is by rank. `sources`: as of `decisions.take`."""
+        self._advance(actions, sources)
         return StepOutcome(self.simulation.lane)
 
-    def _advance(self, actions: Mapping[str, Any]) -> NDArray[np.float32]:
+    def _advance(self, actions: Mapping[str, Any], sources: Mapping[int, int] = NO_SOURCES) -> NDArray[np.float32]:
         """The step itself; what the deciding agents see then, side by side. Elsewhere from now on, also half-way."""
         simulation, owned = self.simulation, self._ownership
         steps = simulation.lane.steps
         if steps[0] >= simulation.most_steps:
             require_before_the_end((int(steps[0]) + 1) * self.dt_ns, "step(): its end")
         usual = self._publisher.always and len(self.agents) == len(self.possible_agents) and not self._origins
-        owned.changing = joint = usual and self._read(actions)
+        owned.changing = joint = usual and not sources and self._read(actions)
         try:
             observed = self._joint_step() if joint else None
             if observed is None:
-                take(self, actions)
+                take(self, actions, sources)
                 owned.changing = True
                 observed = simulation.step()
         except BaseException:

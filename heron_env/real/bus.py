@@ -51,6 +51,18 @@ class Depart(Spoken, frozen=True):
     payload: bytes
 
 
+class Doing(Spoken, frozen=True):
+    """What an agent's actuator does, as `core.plans.Running`."""
+
+    number: int
+    index: int
+    remaining: list[list[float]]
+    age: int
+    prefix: int
+    left: int
+    delay: int | None
+
+
 class Ask(Spoken, frozen=True):
     """To a node: decide on the observation that came as message `id`.
 
@@ -60,6 +72,7 @@ class Ask(Spoken, frozen=True):
         ages: of the observation's sources, s, where they are observed.
         letters: digests of those that it may read now, in their order.
         again: in their place, sender, receiver, kind and body of each, where its process has been started again.
+        running: what its actuator does.
     """
 
     id: int
@@ -71,6 +84,7 @@ class Ask(Spoken, frozen=True):
     ages: list[float] | None
     letters: list[bytes]
     again: list[tuple[str, str, str, str]] = []
+    running: Doing | None = None
 
 
 class End(Spoken, frozen=True):
@@ -99,12 +113,23 @@ class Written(Spoken, frozen=True):
     body: Text
 
 
+class SaidPlan(Spoken, frozen=True):
+    """The plan of an answer, as `core.plans.Plan`; without actions: nothing new."""
+
+    actions: Annotated[list[list[float]], Meta(max_length=10_000)] = []
+    period: float | None = None
+    start: float = 0.0
+    merge: Name = "drop"
+    end: Name = "hold"
+    weight: float | None = None
+
+
 class NodeAnswer(Spoken, frozen=True):
     """Of a node: what it decided on message `id`.
 
     Attributes:
         observation: CRC-32 of the vector that it decided on.
-        action: as its action space reads it.
+        action: as its action space reads it; empty where there is a `plan`.
         source, code, attempts, circuit: of the answer's Origin; source "": it has none.
     """
 
@@ -118,6 +143,7 @@ class NodeAnswer(Spoken, frozen=True):
     code: Text = ""
     attempts: int = 0
     circuit: Name = ""
+    plan: SaidPlan | None = None
 
 
 class Failed(Spoken, frozen=True):

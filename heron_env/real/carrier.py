@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from heron_env.core.letters import Letter, sealed
+from heron_env.core.plans import Plan
 from heron_env.core.policy import Answer, Asked, Origin
 from heron_env.envs.answering import Asking
 from heron_env.envs.event.clock import EventRun
@@ -157,7 +158,11 @@ class Carrier:
             digests, again = [], [(each.sender, each.receiver, each.kind, each.text) for each in letters]
         self._anew.discard(asked.agent)
         id = self._first + number
-        word = bus.Ask(id, asked.agent, asked.number, asked.turn, asked.time, own, old, digests, again)
+        running, remaining = asked.running, [row.tolist() for row in asked.running.remaining]
+        doing = bus.Doing(
+            running.number, running.index, remaining, running.age, running.prefix, running.left, running.delay
+        )
+        word = bus.Ask(id, asked.agent, asked.number, asked.turn, asked.time, own, old, digests, again, doing)
         self.board.tell(self.places[asked.agent], word)
 
     def _pass_over(self, agent: str) -> None:
@@ -260,7 +265,7 @@ class Carrier:
         except (ValueError, RecursionError) as error:
             raise RunInterrupted(f"{agent!r}: its node {node!r} wrote a letter that is no JSON: {error}") from error
         origin = Origin(said.source, said.code, said.attempts, said.circuit) if said.source else None
-        answer = Answer(np.array(said.action), letters, said.thinking, origin, said.tokens)
+        answer = Answer(_action_of(said), letters, said.thinking, origin, said.tokens)
         if self.lockstep:
             self._answer = answer
         else:
@@ -331,3 +336,11 @@ class Carrier:
     def passed(self) -> dict[int, Passage]:
         """All messages that left for another place, and when they came."""
         return {id: replace(each, came=tuple(self.came.get(id, ()))) for id, each in self.passages.items()}
+
+
+def _action_of(said: bus.NodeAnswer) -> Any:
+    """An action vector, a plan, or None: nothing new. Raises ConfigError."""
+    if (plan := said.plan) is None:
+        return np.array(said.action)
+    rules = {name: getattr(plan, name) for name in ("period", "start", "merge", "end", "weight")}
+    return Plan(np.array(plan.actions), **rules) if plan.actions else None

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import MsgspecError, msgpack
+from msgspec import MsgspecError, msgpack, structs
 from numpy.typing import NDArray
 
 from heron_env.core.letters import Letter, Sealed, sealed
+from heron_env.core.plans import NOTHING, Plan, Running
 from heron_env.core.policy import Answer, AnsweringPolicy, Policies
 from heron_env.envs.answering import Asking, InWords, begin_policies
 from heron_env.envs.decisions import policies_by_agent
@@ -267,24 +268,37 @@ class NodeProcess:
             copy.deepcopy(policy).answer(asked)
 
     def _answer(self, ask: bus.Ask) -> bus.NodeAnswer:
-        env, rank = self.env, self.env.hierarchy.index[ask.agent]
+        rank = self.env.hierarchy.index[ask.agent]
         vector = self._vector(ask, rank)
         came = [Sealed(*each) for each in ask.again] or [self._letters[digest] for digest in ask.letters]
         letters = tuple(letter.opened() for letter in came)
-        asked = self._asking[ask.agent].asked(vector, ask.number, ask.turn, ask.time, *self._moment, letters)
+        doing = NOTHING
+        if ask.running is not None:
+            fields = structs.asdict(ask.running)
+            doing = Running(**fields | {"remaining": tuple(np.array(row) for row in ask.running.remaining)})
+        asked = self._asking[ask.agent].asked(vector, ask.number, ask.turn, ask.time, *self._moment, letters, doing)
         answer: Any = self.policies[ask.agent].answer(asked)
         if not isinstance(answer, Answer):
             raise ConfigError(f"the policy of {ask.agent!r} answered {answer!r:.200}: must be an Answer")
-        action = env.simulation.model.specs[rank].parse(answer.action, agent=ask.agent)
+        action, plan = self._parsed(rank, answer.action)
         written = [sealed_of(letter, f"a letter of {ask.agent!r}") for letter in answer.letters]
         for letter in written:
             if letter.receiver in self.agents:
                 self._keep(letter)  # it does not travel
         origin = answer.origin
-        more = () if origin is None else (origin.source, origin.code, origin.attempts, origin.circuit)
+        about = None if origin is None else (origin.source, origin.code, origin.attempts, origin.circuit)
+        more: tuple[Any, Any, Any, Any] = about or ("", "", 0, "")
         checksum = zlib.crc32(vector.tobytes())
         texts = [bus.Written(each.receiver, each.kind, each.text) for each in written]
-        return bus.NodeAnswer(ask.id, checksum, action.tolist(), texts, float(answer.thinking), answer.tokens, *more)
+        return bus.NodeAnswer(ask.id, checksum, action, texts, float(answer.thinking), answer.tokens, *more, plan)
+
+    def _parsed(self, rank: int, action: Any) -> tuple[list[float], bus.SaidPlan | None]:
+        """What an answer decides. Raises InvalidAction."""
+        parse = partial(self.env.simulation.model.specs[rank].parse, agent=self.env.hierarchy.ids[rank])
+        if isinstance(action, Plan):
+            rows = [parse(row).tolist() for row in action.actions]
+            return [], bus.SaidPlan(rows, action.period, action.start, action.merge, action.end, action.weight)
+        return ([], bus.SaidPlan()) if action is None else (parse(action).tolist(), None)
 
     def _vector(self, ask: bus.Ask, rank: int) -> NDArray[np.float32]:
         """What the agent sees: what came over the network, and what it reads of itself now (T19)."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
 from heron_env.core.letters import Sealed
+from heron_env.core.plans import SentPlan
 from heron_env.core.policy import Answer, Asked, Origin
 from heron_env.errors import TraceError
 
@@ -73,6 +74,7 @@ class RecordedAnswer:
         letters: (rank of the receiver, letter).
         origin: where it came from, of policies that say it.
         tokens: that a language model wrote for it.
+        plan: in the place of an action, which is empty then, `SentPlan.tolist()`.
     """
 
     asked: int
@@ -81,6 +83,7 @@ class RecordedAnswer:
     letters: tuple[tuple[int, Sealed], ...] = ()
     origin: Origin | None = None
     tokens: int = 0
+    plan: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,4 +178,5 @@ class RecordedPolicy:
         if answer is None or answer.action is None:
             return Answer(None)
         letters = tuple(sealed.opened() for _, sealed in answer.letters)
-        return Answer(list(answer.action), letters, origin=answer.origin, tokens=answer.tokens)
+        action = list(answer.action) if answer.plan is None else SentPlan.of(answer.plan)
+        return Answer(action, letters, origin=answer.origin, tokens=answer.tokens)

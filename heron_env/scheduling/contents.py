@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.core.plans import SentPlan
 from heron_env.scheduling import messages as m
 
 KINDS: dict[type[m.Message], str] = {
@@ -26,7 +27,7 @@ def content_size(message: Any, sizes: dict[str, float]) -> float:
         case m.StateReport():
             return 4.0 * message.view.size
         case m.Command() | m.PushedCommand() | m.SharedState():
-            return 4.0 * len(message.values)
+            return 4.0 * count(message.values)
         case m.LetterUnderWay():
             return float(len(message.letter.text.encode()))
         case m.CustomLetter():
@@ -40,7 +41,9 @@ def content_size(message: Any, sizes: dict[str, float]) -> float:
 
 
 def count(content: Any) -> int:
-    """Numbers in an observation or an action of any form."""
+    """Numbers in an observation, an action or a plan, of any form."""
+    if isinstance(content, SentPlan):  # its rules are a header: a plan of one is as large as its action (P1)
+        content = content.rows
     if isinstance(content, dict):
         return sum(map(count, content.values()))
     if isinstance(content, tuple | list):

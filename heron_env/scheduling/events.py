@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.letters import Written
+from heron_env.core.plans import SentPlan
 from heron_env.core.policy import Origin
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.scheduling.disturbances import Disturbance
@@ -157,12 +158,21 @@ class Deadline(tuple[Any, ...]):
 
 @record
 class ActionEffect(tuple[Any, ...]):
-    """Decision `number` of an agent takes effect; `values` `[dim]` is the effect's own copy of the action."""
+    """Decision `number` of an agent takes effect; `values`: the effect's own copy of the action `[dim]`, or a plan."""
 
     __slots__ = ()
     agent: int
     number: int
-    values: NDArray[np.float64]
+    values: NDArray[np.float64] | SentPlan
+
+
+@value
+class PlanStep(tuple[Any, ...]):
+    """The next action of the plan falls due that was in force when this was scheduled, of decision `number`."""
+
+    __slots__ = ()
+    agent: int
+    number: int
 
 
 @record
@@ -172,7 +182,7 @@ class Answered(tuple[Any, ...]):
     __slots__ = ()
     agent: int
     number: int
-    values: NDArray[np.float64]
+    values: NDArray[np.float64] | SentPlan
     asked: int
     origin: Origin | None
     letters: tuple[Written, ...]

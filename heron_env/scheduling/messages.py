@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.layout import Reported, Route
 from heron_env.core.letters import Sealed
+from heron_env.core.plans import SentPlan
 from heron_env.observability.plan import ObserverView
 from heron_env.scheduling.events import CustomMessage
 from heron_env.scheduling.records import record, value
@@ -119,10 +120,10 @@ class ObservationReply(Message):
 
 @record
 class Command(Message):
-    """Parent to child: `values` `[dim]`, the child's share of the parent's action `number`."""
+    """Parent to child: `values` `[dim]`, the child's share of the parent's action `number`, or a plan of such."""
 
     __slots__ = ()
-    values: NDArray[np.float64]
+    values: NDArray[np.float64] | SentPlan
     leg: ClassVar[Leg] = Leg.COMMAND
 
     def to_dict(self) -> dict[str, Any]:
@@ -274,7 +275,7 @@ class PushedCommand(Message):
     """A Command that follows from an observation pushed at `fired`, ns."""
 
     __slots__ = ()
-    values: NDArray[np.float64]
+    values: NDArray[np.float64] | SentPlan
     cause: str
     fired: int
     leg: ClassVar[Leg] = Leg.COMMAND

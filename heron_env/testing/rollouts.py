@@ -200,7 +200,7 @@ def until_the_end(
     env: HeronEnv, actions: Mapping[str, Any], before: Callable[[int], None] = lambda number: None
 ) -> None:
     """Carry out the coming step but for its end; `before` is called before each substep."""
-    take(env, actions)
+    take(env, actions, {})
     env.simulation.lane.act()
     for number in range(env.simulation.model.substeps):
         before(number)

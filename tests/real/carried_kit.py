@@ -13,6 +13,7 @@ from laws.examples import TALK
 from real.quick import Starter
 from real.real_policies import (
     MARKET,
+    Planner,
     Wave,
     grid,
     market,
@@ -43,6 +44,7 @@ class Setting(NamedTuple):
 
 
 TICKS = ScheduleConfig(tick_interval=0.4, phase=0.1, jitter_type="uniform", tick_jitter_ratio=0.2, on_missing="noop")
+GRID = (("zone_1",), ("battery_1", "battery_2"))
 MARKETS = (("office_0", "one_1"), ("office_1", "one_0"), ("two_0", "two_1"))
 STORMY = replace(TALK, observe_age=True, mail="full", max_steps=6, hooks="stormy")
 TALKERS = tuple(tuple(STORMY.ids[first::3]) for first in (1, 2, 3))
@@ -63,7 +65,8 @@ def talkers(**options: Any) -> HeronEnv:
 
 SETTINGS = {
     "spread": Setting(spread, lambda: "assigned landmark", 2, 4.0, {"schedule": ScheduleConfig(own_rows="local")}),
-    "grid": Setting(grid, lambda: {"*": Wave("zone", 2)}, (("zone_1",), ("battery_1", "battery_2")), 30.0),
+    "grid": Setting(grid, lambda: {"*": Wave("zone", 2)}, GRID, 30.0),
+    "plans": Setting(partial(grid, max_steps=12), lambda: {"*": Planner("zone", 2)}, GRID, 30.0),
     "market": Setting(market, market_policies, MARKET, 35.0, {"monitors": MONITORS}),
     "prompt market": Setting(market, lambda: market_policies(thinking=0.0), MARKET, 35.0),
     "markets": Setting(

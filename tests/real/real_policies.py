@@ -21,6 +21,7 @@ from heron_env import (
     Letter,
     Mail,
     Origin,
+    Plan,
     SystemAgent,
     Vector,
     VectorDecomposition,
@@ -123,6 +124,21 @@ class Wave:
 
     def __call__(self, vector: Any) -> Any:
         return wave(weighted(self.salt, vector) + np.arange(self.size))
+
+
+class Planner:
+    """A plan every second step, of what its actuator does, too; nothing new between."""
+
+    def __init__(self, salt: str, size: int = 1) -> None:
+        self.wave = Wave(salt, size)
+
+    def answer(self, asked: Asked) -> Answer:
+        if asked.turn % 2:
+            return Answer(None)
+        running = asked.running
+        known = [running.number, running.index, running.age, running.prefix, running.left, 0.0]
+        seen = np.concatenate([asked.vector, known, *running.remaining])
+        return Answer(Plan([self.wave([*seen, j]) for j in range(4)], merge="blend"), thinking=0.1)
 
 
 class Chooser:

@@ -26,12 +26,13 @@ def url_for(transport: str, request: pytest.FixtureRequest) -> str:
 WORLDS = ["spread", "grid", "market", "markets"]
 
 
-RUNS = [("talk", "udp"), *((name, transport) for transport in NETWORKS for name in WORLDS)]
+RUNS = [("talk", "udp"), ("plans", "udp"), ("plans", "tcp")]
+RUNS += [(name, transport) for transport in NETWORKS for name in WORLDS]
 
 
 @pytest.mark.parametrize(
     ("name", "transport"),
-    [pytest.param(*run, marks=() if run[0] == "market" else pytest.mark.e2e) for run in RUNS],
+    [pytest.param(*run, marks=() if run[0] in ("market", "plans") else pytest.mark.e2e) for run in RUNS],
 )
 def test_a_run_is_repeated_bit_for_bit(name: str, transport: str, quick: Quick, request: pytest.FixtureRequest) -> None:
     url, enough = url_for(transport, request), lambda run: sum(map(len, run.result.actions.values())) > 2

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.plans import Plan, SentPlan
 from heron_env.envs.decisions import Deciders
 from heron_env.envs.event.context import EventContext
+from heron_env.envs.event.plan_loop import PlanLoop
+from heron_env.envs.planning import Values, read, shares
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.messages import (
@@ -56,6 +59,7 @@ class AgentLoop:
         self.commanding = [agent.protocol is not None for agent in simulation.model.hierarchy.agents]
         rows = simulation.model.layout.rows
         self.reporting = [simulation.acts_itself(rank) and len(rows[rank].reported.columns) > 0 for rank in ranks]
+        self.plans = PlanLoop(context, self.clock)
         self.keeps_vectors = context.trace is not None or "observations" in context.record
         self.bind()
 
@@ -133,7 +137,8 @@ class AgentLoop:
     def replace_missing(self, rank: int, number: int, now: int) -> None:
         """The no-op counts as decision `number` if nothing else does."""
         c = self.context
-        if number >= 0 and self.decided[rank] < number and c.simulation.alive[rank]:
+        newest = self.plans.stands.get(rank, self.decided[rank])
+        if number >= 0 and newest < number and c.simulation.alive[rank]:
             self.commit(rank, number, c.simulation.model.specs[rank].noop.copy(), now, None)
 
     def answer_request(self, request: ObservationRequest, now: int) -> None:
@@ -159,7 +164,7 @@ class AgentLoop:
             return
         vector = self.complete_observation(reply, now)
         shown = vector.copy() if self.keeps_vectors else vector  # a policy may work in place; records stay
-        self.commit(rank, number, self.ask(rank, shown, number, reply.turn, now), now, "tick")
+        self.commit(rank, number, self.ask(rank, shown, number, reply.turn, now, reply.asked), now, "tick")
 
     def complete_observation(self, message: ObservationReply | ObservationPush, now: int) -> NDArray[np.float32]:
         """What an observation shows its agent, who will decide on it now; it is noted."""
@@ -174,14 +179,18 @@ class AgentLoop:
         c.proxy.time = to_seconds(now)  # for policies that ask the proxy more
         return vector
 
-    def ask(self, rank: int, vector: NDArray[np.float32], number: int, turn: int, now: int) -> NDArray[np.float64]:
-        """What the agent's policy answers, float64 `[size]`; its draws depend on `number`.
+    def ask(
+        self, rank: int, vector: NDArray[np.float32], number: int, turn: int, now: int, observed: int
+    ) -> Values:  # fmt: skip
+        """What the agent's policy answers to an observation of `observed`, ns; its draws depend on `number`.
 
         Raises InvalidAction, RunInterrupted.
         """
         c = self.context
         action = self.policies[rank](vector, step_of(turn), partial(c.draw_of, rank, number))
         c.ownership.require(c.mark, c.simulation.model.hierarchy.ids[rank], to_seconds(now))
+        if type(action) is Plan or (action is None and rank in self.plans.under_way):  # else a forgotten return
+            return read(c.simulation, rank, action, min(observed, now))  # a tick may come before its nominal time
         return self.parse[rank](action)
 
     def receive_command(self, command: Command, now: int) -> None:
@@ -194,7 +203,7 @@ class AgentLoop:
         self,
         rank: int,
         number: int,
-        values: NDArray[np.float64],
+        values: Values,
         now: int,
         cause: str | None,
         pushed: tuple[int, ...] = (),
@@ -205,11 +214,17 @@ class AgentLoop:
         pushed, ns, if it was.
         """
         c = self.context
+        if isinstance(values, SentPlan) and not values.rows:  # nothing new
+            self.plans.stands.setdefault(rank, self.decided[rank])
+            self.decided[rank] = number
+            return
         self.decided[rank] = number
+        if type(values) is SentPlan or rank in self.plans.stands:
+            self.plans.decide(rank, number, values, now + c.timings[rank].act)
         if self.commanding[rank]:
             kind, more = (PushedCommand, (cause, *pushed)) if pushed else (Command, ())
             why = cause if pushed and cause else "command"
-            for child, part in c.simulation.shares(rank, values.copy()).items():
+            for child, part in shares(c.simulation, rank, values).items():
                 if child not in self.deciding:
                     command = make(kind, (child, number, c.broker.next_id(), now, part, *more))
                     c.broker.send(command, COMMAND, Queue.COMMAND, c.timings[child].msg, why)
@@ -219,22 +234,42 @@ class AgentLoop:
         c.scheduler.schedule(due, ACTION_EFFECT, rank, make(effect, (rank, number, values, *pushed)))
 
     def take_effect(self, event: events.ActionEffect, now: int) -> None:
-        """A decision takes effect; its report goes to the proxy."""
-        c, rank = self.context, event.agent
-        if not c.simulation.alive[rank]:
+        """A decision takes effect, if its agent lives and its times are not past."""
+        c, rank, values = self.context, event.agent, cast(Any, event.values)
+        living = c.simulation.alive[rank]
+        if living and (type(values) is SentPlan or rank in self.plans.force):
+            values = self.plans.take_up(event, now)
+        if not living or values is None:
             self.cancelled += 1
             c.mark_cancelled()
             return
-        values = c.simulation.apply(rank, event.values)
+        self._carry_out(rank, event.number, values, now)
+        decided = c.timings[self.clock[rank]].nominal(event.number)
+        c.latency[rank].append(to_seconds(now - getattr(event, "fired", decided)))
+
+    def play_on(self, event: events.PlanStep, now: int) -> None:
+        """The next action of a plan; not of one that is down, and its set-point holds."""
+        c, rank = self.context, event.agent
+        if not c.simulation.alive[rank] or not self.plans.is_due(rank, now):
+            c.mark_cancelled()
+            return
+        values = self.plans.action(rank, now)
+        if rank not in c.simulation.down:
+            self._carry_out(rank, event.number, values, now)
+
+    def _carry_out(self, rank: int, number: int, values: NDArray[np.float64], now: int) -> None:
+        """An action acts; its report goes to the proxy."""
+        c = self.context
+        values = c.simulation.apply(rank, values)
         if rank in c.simulation.masks.ranks and c.simulation.lane.masked[rank]:
             c.mark_masked(rank)
         c.measuring.acted[rank] = now
         if "actions" in c.record:
             c.result.actions[c.simulation.model.hierarchy.ids[rank]].append((to_seconds(now), values))
-        c.latency[rank].append(to_seconds(now - c.timings[self.clock[rank]].nominal(event.number)))
         if self.reporting[rank]:
             version, row = c.next_version(), c.measuring.row(rank)
-            c.send_report(rank, row, event.number, now, now, version, REPORT, "effect", effect=True)
+            cause = self.plans.cause(rank, now)
+            c.send_report(rank, row, number, now, now, version, REPORT, cause, effect=True)
 
     def receive_report(self, report: StateReport, now: int) -> None:
         """At the proxy: newer facts enter the cache, the report of an effect is acknowledged."""

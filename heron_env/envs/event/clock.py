@@ -91,6 +91,9 @@ class EventRun:
     def _dispatch(self) -> dict[type, Callable[[Any, int], None]]:
         physics, agents, ids = self.physics, self.agents, self.env.hierarchy.ids
         asking = [ids[rank] for rank, decide in sorted(agents.policies.items()) if isinstance(decide, Asking)]
+        for rank, decide in agents.policies.items():
+            if isinstance(decide, Asking):
+                decide.running = partial(agents.plans.running, rank)
         self.context.result.await_answers(asking)
         handlers: dict[type, Callable[[Any, int], None]] = {
             events.Simulation: physics.simulate,
@@ -109,6 +112,7 @@ class EventRun:
             messages.LetterUnderWay: partial(receive_letter, self.context),
             messages.Command: agents.receive_command,
             events.ActionEffect: agents.take_effect,
+            events.PlanStep: agents.play_on,
             messages.StateReport: agents.receive_report,
             messages.ReportReceived: _nothing,
         }
@@ -243,8 +247,8 @@ class EventRun:
 
         They are as they were: nobody tells them that an episode begins.
         """
-        chosen, ids = resolve_policies(policies, self.env), self.env.hierarchy.ids
-        deciders = {rank: decides(self.env, rank, policy) for rank, policy in chosen.items()}
+        c, ids = self.context, self.env.hierarchy.ids
+        deciders = _deciders(self.env, resolve_policies(policies, self.env), c.timings, c.delivery)
         if deciders.keys() != self.agents.deciding:
             now, before = ([ids[rank] for rank in sorted(ranks)] for ranks in (deciders, self.agents.deciding))
             raise ConfigError(f"attach(policies): these decide for {now}, the run began with {before}; name the same")

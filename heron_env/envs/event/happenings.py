@@ -103,7 +103,7 @@ class DisturbanceLoop:
             events.Disturbed: self.disturb,
             events.Settle: self.settle,
             events.Custom: self.custom.happen,
-            events.PushedEffect: pushes.take_effect,
+            events.PushedEffect: self.agents.take_effect,
             events.PushedAnswer: pushes.conclude,
             messages.ObservationReply: self._unless_down(handlers[messages.ObservationReply]),
             messages.ObservationPush: self._unless_down(pushes.receive_push),

@@ -22,7 +22,7 @@ from heron_env.scheduling.events import ConditionMonitor
 from heron_env.scheduling.messages import ObservationPush, PushedCommand
 from heron_env.scheduling.records import make
 from heron_env.scheduling.ticks import step_of
-from heron_env.scheduling.timing import to_ns, to_seconds
+from heron_env.scheduling.timing import to_ns
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
@@ -125,7 +125,8 @@ class PushLoop:
         if isinstance(asking, Asking):
             self._ask(asking, vector, push, now)
         else:
-            values = a.ask(rank, vector.copy(), push.number + push.turn - step_of(push.turn), push.turn, now)
+            number = push.number + push.turn - step_of(push.turn)
+            values = a.ask(rank, vector.copy(), number, push.turn, now, push.asked)
             a.commit(rank, push.number, values, now, push.cause, (push.asked,))
 
     def _ask(self, asking: Asking, vector: Any, push: ObservationPush, now: int) -> None:
@@ -162,15 +163,6 @@ class PushLoop:
         self.answers.cancel(rank)
         heap[:] = remaining
         heapify(heap)
-
-    def take_effect(self, event: events.PushedEffect, now: int) -> None:
-        """AgentLoop.take_effect; its latency counts from the push."""
-        if self.context.simulation.alive[event.agent]:
-            self.agents.take_effect(event, now)
-            self.context.latency[event.agent][-1] = to_seconds(now - event.fired)
-        else:
-            self.agents.cancelled += 1
-            self.context.mark_cancelled()
 
 
 @dataclass(slots=True)

@@ -13,10 +13,12 @@ from threading import Thread
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
+from heron_env.core.plans import SentPlan
 from heron_env.core.policy import Asked
 from heron_env.envs.answering import Asking, Taken, begin_policies, fetch, put, taken
 from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop
 from heron_env.envs.event.context import EventContext
+from heron_env.envs.planning import read
 from heron_env.scheduling.arrivals import Arrivals, Delivery, RecordedAnswer, RecordedPolicy
 from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.events import Answered, PushedAnswer
@@ -176,7 +178,8 @@ class AnswerLoop:
         if self.context.delivery is not None:
             return self._accept_at(self.context.delivery, answer, self._wait(rank, None, kind, number, now, rest), rank)
         event = self._event(answer, kind, rank, number, now, rest)
-        if thinking := answer.thinking + self.context.links[rank].thinking(number, now):
+        new = answer.action is not None  # "nothing new" takes no time
+        if new and (thinking := answer.thinking + self.context.links[rank].thinking(number, now)):
             self.think(event, thinking)
             return None
         self.trace(event, now)
@@ -222,8 +225,10 @@ class AnswerLoop:
         else:
             event = self._event(answer, waiting.kind, rank, waiting.number, waiting.now, waiting.rest)
             self._note(rank, answer, waiting.now)
+            plan = event.values.tolist() if isinstance(event.values, SentPlan) else None
+            action = () if isinstance(event.values, SentPlan) else tuple(event.values.tolist())
             self.recorded[rank][waiting.place] = RecordedAnswer(
-                waiting.now, due, tuple(event.values.tolist()), answer.letters, answer.origin, answer.tokens
+                waiting.now, due, action, answer.letters, answer.origin, answer.tokens, plan
             )
         if due == waiting.now:
             del self.thinking[rank]
@@ -236,7 +241,9 @@ class AnswerLoop:
     def _event(
         self, answer: Taken, kind: type[Answered], rank: int, number: int, now: int, rest: tuple[Any, ...]
     ) -> Answered:
-        values = self.agents.parse[rank](answer.action)
+        c, agents = self.context, self.agents
+        observed = min(rest[-1] if rest else c.timings[agents.clock[rank]].nominal(number), now)
+        values = read(c.simulation, rank, answer.action, observed)
         event: Answered = make(kind, (rank, number, values, now, answer.origin, answer.letters, *rest))
         return event
 

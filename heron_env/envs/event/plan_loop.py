@@ -1,0 +1,103 @@
+"""Plans in the event clock: what is in force at each agent, when its next action falls due, and what is under way."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.plans import NONE, PlanInForce, Running, SentPlan, held, merged
+from heron_env.envs.event.context import EventContext
+from heron_env.envs.planning import Values, mixing, running
+from heron_env.scheduling.events import ActionEffect, PlanStep
+from heron_env.scheduling.records import make
+from heron_env.scheduling.scheduler import Phase
+
+ACTION_EFFECT = int(Phase.ACTION_EFFECT)
+
+
+class PlanLoop:
+    """Stands behind `AgentLoop.take_effect` for agents with plans (P2 to P5, P7).
+
+    `clock`: by rank, whose ticks are its own.
+
+    Attributes:
+        force: by rank, decision and plan in force; `due`: when its next action is, ns.
+        past: by rank, what was in force: (since, ns; decision; plan), as far as an observation may still tell it.
+        under_way: by rank, (decision, when it should take effect, ns; plan).
+        stands: by rank, the last tick for which a plan stands that was decided (P9).
+    """
+
+    def __init__(self, context: EventContext, clock: list[int]) -> None:
+        self.context, self.clock = context, clock
+        self.force, self.due = dict[int, tuple[int, PlanInForce]](), dict[int, int]()
+        self.past = dict[int, list[tuple[int, int, PlanInForce | None]]]()
+        self.under_way = dict[int, list[tuple[int, int, SentPlan]]]()
+        self.stands = dict[int, int]()
+
+    def decide(self, rank: int, number: int, values: Values, due: int) -> None:
+        """A decision was made; it should take effect when it is `due`, ns."""
+        if type(values) is SentPlan:
+            self.under_way.setdefault(rank, []).append((number, due, values))
+            self.stands[rank] = int(self.context.timings[self.clock[rank]].number(values.last))
+        else:
+            self.stands.pop(rank, None)
+
+    def running(self, rank: int, known: int) -> Running:
+        """What the agent knows of its actuator now, by an observation of `known`, ns (P7)."""
+        c, past = self.context, self.past.get(rank, [])
+        while len(past) > 1 and past[1][0] <= known:
+            del past[0]
+        number, plan = past[0][1:] if past and past[0][0] <= known else (NONE, None)
+        coming = [one for one in self.under_way.get(rank, ()) if one[0] > number and one[1] >= known]
+        if rank in self.under_way:
+            self.under_way[rank] = coming
+        timing, simulation = c.timings[rank], c.simulation
+        return running(
+            simulation.model.specs[rank], (number, plan), [one[1:] for one in coming], known, c.scheduler.now,
+            timing.act + timing.thinking, c.dt_ns,
+        )  # fmt: skip
+
+    def take_up(self, event: ActionEffect, now: int) -> NDArray[np.float64] | None:
+        """A decision takes effect: the action of now. None: it was a plan of times that are past (P5)."""
+        c, rank, values = self.context, event.agent, event.values
+        if not isinstance(values, SentPlan):
+            del self.force[rank]
+            self.due.pop(rank, None)
+            self.past[rank].append((now, event.number, None))
+            return values
+        grid = min(c.dt_ns, values.period)  # or two clocks would round the beginning of "restart" differently
+        begun = now // grid * grid
+        before = self.force[rank][1] if rank in self.force else self._single(rank, begun, values.period)
+        plan = merged(values, before, begun, mixing(c.simulation.model.specs[rank]))
+        if plan is None:
+            if self.due.get(rank) == now:  # the action that waited for it, after all
+                self.context.scheduler.schedule(now, ACTION_EFFECT, rank, make(PlanStep, (rank, self.force[rank][0])))
+            return None
+        self.force[rank] = (event.number, plan)
+        self.past.setdefault(rank, []).append((now, event.number, plan))
+        return self.action(rank, now)
+
+    def _single(self, rank: int, now: int, period: int) -> PlanInForce:
+        return held(np.array(self.context.simulation.lane.actions()[rank]), now, period)
+
+    def action(self, rank: int, now: int) -> NDArray[np.float64]:
+        """What the plan in force says now; its next action is scheduled."""
+        number, plan = self.force[rank]
+        self.due.pop(rank, None)
+        if (later := plan.changes_after(now)) is not None:
+            self.due[rank] = later
+            self.context.scheduler.schedule(later, ACTION_EFFECT, rank, make(PlanStep, (rank, number)))
+        action = plan.at(now)
+        return self.context.simulation.model.specs[rank].noop.copy() if action is None else action.copy()
+
+    def is_due(self, rank: int, now: int) -> bool:
+        """Does the next action of the plan in force fall due now, and does no decision take effect at this instant?"""
+        return self.due.get(rank) == now and not any(
+            entry[:3] == (now, ACTION_EFFECT, rank) and isinstance(entry[4], ActionEffect)
+            for entry in self.context.scheduler.heap
+        )
+
+    def cause(self, rank: int, now: int) -> str:
+        """Of the report of an effect: the draws of a plan's actions are apart (T8)."""
+        place = self.force[rank][1].place(now) if rank in self.force else 0
+        return f"effect {place}" if place else "effect"
