@@ -6,6 +6,8 @@ fixtures without plans, nothing new as the no-op, what is served or stands in wi
 """
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -351,3 +353,11 @@ def test_commands_ask_an_endpoint_about_an_environment_of_others(tmp_path: Path,
     assert endpoint.asked[-1]["decision"]["running"]["number"] >= 0
     with no_sockets():
         heron("replay", "there", "--trust", "gymnasium:Pendulum-v1")
+
+
+def test_the_example_of_openpi_plays_the_chunks_of_its_server():
+    for module in ("openpi_client", "websockets", "msgpack"):
+        pytest.importorskip(module)
+    command = [sys.executable, str(Path(__file__).parents[2] / "examples" / "openpi_chunks.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.count("return -") == 3, done.stderr

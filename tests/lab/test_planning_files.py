@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cli_kit import heron
 from gymnasium import spaces
-from test_model_files import linear
+from onnx_kit import linear
 
 from heron_env import Planned, ScheduleConfig, make
 from heron_env.errors import ConfigError
