@@ -136,6 +136,8 @@ class _Question:
         return record.seed, record.episode, (record.number, record.agent) if decision is None else decision.time_s
 
     def _recorded(self) -> Any:
+        if self.record.plan is not None:
+            raise ValueError("it is a plan, and single actions are compared")
         if self._wire is not None:
             self._wire.flat(self.record.action)
             return self.record.action
@@ -149,7 +151,7 @@ class _Question:
     def _check(self, value: dict[str, Any]) -> tuple[Any, str]:
         response, _ = response_in(value, self.request.request_id)
         if self._wire is not None:
-            return action_in(response, self.record.agent, self._wire, self._mask)
+            return action_in(response.action, self.record.agent, self._wire, self._mask)
         if response.response_text is None:
             raise Failure(Code.INVALID_RESPONSE, "it has no response_text")
         return response.response_text, ""

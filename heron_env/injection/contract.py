@@ -1,11 +1,11 @@
 """What is sent to an endpoint and what comes back: schema_version "2.0" of `docs/injection.schema.json`.
 
 A request says who is asked (persona), what was said (conversation_context), and, in `decision`, what the agent sees and
-may do. A response has the `action`, or `response_text` in a conversation. Its unknown fields are ignored, and private
-reasoning is dropped before anything is kept.
+may do. A response has the `action`, a `plan` of several, or `response_text` in a conversation. Its unknown fields are
+ignored, and private reasoning is dropped before anything is kept.
 
 Actions: numbers are float64 with all their bits; choices are whole numbers, never `true` or `1.0`. Of an answer, null
-is the same as absent.
+is the same as absent, but for `plan` without an action: nothing new.
 
 Version 1.0 listed what a single choice has, `n: [2]`: its recordings are played in it, and what we serve answers it.
 """
@@ -27,14 +27,11 @@ from pydantic.json_schema import models_json_schema
 
 from heron_env.core.action import Action, ActionSpec
 from heron_env.core.masking import drawn, flat
-from heron_env.errors import ConfigError, changed_names, path_text
+from heron_env.core.plans import End, Merge
+from heron_env.errors import ConfigError, path_text
 
 SCHEMA_VERSION: Final = "2.0"
 FIRST_VERSION: Final = "1.0"
-PRIVATE: Final = ("reasoning", "chain_of_thought", "thoughts")
-"""Fields of a response that are dropped, wherever in it they are."""
-ERROR_CODES: Final = ("TIMEOUT", "RATE_LIMITED", "INTERNAL", "INVALID_REQUEST")
-"""Errors that an endpoint may report of itself."""
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")]
 Sha256 = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Numbers = Annotated[tuple[float, ...], Field(strict=False)]
@@ -121,10 +118,23 @@ class ActionSpace(WireModel):
     noop: Any
 
 
+class ActuatorState(WireModel):
+    """What the agent's actuator is doing, as `heron_env.core.plans.Running` has it; actions as in an answer."""
+
+    number: int
+    index: int
+    remaining: Annotated[tuple[Any, ...], Field(strict=False)]
+    age: int
+    prefix: int
+    left: int
+    delay: int | None
+
+
 class Decision(WireModel):
     """One decision of a simulation; null in a conversation.
 
     A choice whose `action_mask` is 0 is forbidden. It has the form of `n`: flags of one choice, or a list for each.
+    `running` is null where nobody says what an actuator does.
     """
 
     kind: Literal["action"]
@@ -134,6 +144,7 @@ class Decision(WireModel):
     observation: Observed
     action_space: ActionSpace
     action_mask: Whole | Masks | None
+    running: ActuatorState | None
     reward_prev: None
 
 
@@ -179,8 +190,19 @@ class ErrorGiven(Given):
     message: str | None = ""
 
 
-class Response(Given):
-    """The body of an answer, status 200: with `action`, or with `response_text` in a conversation."""
+class PlanGiven(Given):
+    """A plan in the place of an action; what is left out of it is as `heron_env.Plan` has it. null: nothing new."""
+
+    plan: Annotated[list[Any], Field(min_length=1)] | None = None
+    period_s: Annotated[float, Field(gt=0.0)] | None = None
+    start_s: float | None = None
+    merge: Merge | None = None
+    end: End | None = None
+    weight: Annotated[float, Field(ge=0.0)] | None = None
+
+
+class Response(PlanGiven):
+    """The body of an answer, status 200: with `action` or `plan`, or with `response_text` in a conversation."""
 
     request_id: str | None = None
     response_text: str | None = None
@@ -192,26 +214,6 @@ class Response(Given):
     latency_ms: Annotated[float, Field(ge=0.0)] | None = None
     usage: dict[str, Any] | None = None
     error: ErrorGiven | None = None
-
-
-def without_private(document: Any) -> tuple[Any, int]:
-    """Parsed JSON without the fields that tell of private reasoning, at any depth, and how many those were.
-
-    What agents say to each other (letters, actions) is theirs and stays.
-    """
-    if isinstance(document, dict):
-        remaining, dropped = {}, 0
-        for name, value in document.items():
-            if name.lower() in PRIVATE:
-                dropped += 1
-                continue
-            remaining[name], more = (value, 0) if name in ("letters", "action") else without_private(value)
-            dropped += more
-        return remaining, dropped
-    if isinstance(document, list):
-        parts = [without_private(value) for value in document]
-        return [part for part, _ in parts], sum(more for _, more in parts)
-    return document, 0
 
 
 def schema() -> dict[str, Any]:
@@ -231,6 +233,8 @@ def current(request: Any) -> Any:
                 case [flags]:
                     others["action_mask"] = flags
             request["decision"] = {**others, "action_space": {**space, "n": n}}
+    if isinstance(decision := request.get("decision"), dict):
+        request["decision"] = {"running": None, **decision}
     return request
 
 
@@ -239,10 +243,11 @@ def in_version(request: dict[str, Any], version: str) -> dict[str, Any]:
     if version != FIRST_VERSION:
         return request
     request, decision = {**request, "schema_version": FIRST_VERSION}, request["decision"]
-    if decision is not None and isinstance(n := decision["action_space"]["n"], int):
-        mask = decision["action_mask"]
-        listed = {"action_space": {**decision["action_space"], "n": [n]}, "action_mask": mask and [mask]}
-        request["decision"] = {**decision, **listed}
+    if decision is not None:
+        request["decision"] = decision = {name: part for name, part in decision.items() if name != "running"}
+        if isinstance(n := decision["action_space"]["n"], int):
+            mask = decision["action_mask"]
+            decision |= {"action_space": {**decision["action_space"], "n": [n]}, "action_mask": mask and [mask]}
     return request
 
 
@@ -258,6 +263,7 @@ class Wire:
         low, high: bounds of the numbers, float32 `[c]`, as the space has them.
         n: choices of each discrete element, `[d]`.
         noop: the action vector that does nothing, float64 `[c + d]`.
+        dtype: of the numbers, as the environment takes them.
     """
 
     kind: str
@@ -265,6 +271,7 @@ class Wire:
     high: NDArray[np.float32]
     n: tuple[int, ...]
     noop: NDArray[np.float64]
+    dtype: Any = np.float64
 
     @classmethod
     def of(cls, space: spaces.Space[Any], noop: Sequence[float] = ()) -> Wire:
@@ -403,8 +410,8 @@ class Wire:
     def ours(self, written: Any) -> Any:
         """What `written` gave, as environments take it."""
         if self.kind == "mixed":
-            return {"c": np.array(written["c"], np.float64), "d": self.choices_of(written["d"])}
-        return np.array(written, np.float64) if self.kind == "box" else self.choices_of(written)
+            return {"c": np.array(written["c"], self.dtype), "d": self.choices_of(written["d"])}
+        return np.array(written, self.dtype) if self.kind == "box" else self.choices_of(written)
 
     @staticmethod
     def choices_of(written: Any) -> Any:
@@ -419,19 +426,11 @@ class Wire:
 
 
 def decimals(values: NDArray[Any]) -> tuple[float, ...]:
-    """float32 numbers as the shortest decimals that, read as float64 and cast to float32, give the same bits back."""
-    single = np.asarray(values, dtype=np.float32)
-    doubles = [float(str(value)) for value in single]
-    if not np.array_equal(np.array(doubles).astype(np.float32), single):  # rounding twice went another way
-        doubles = single.astype(np.float64).tolist()
+    """Numbers as decimals that give the same bits back, read as float64; of float32, cast to that, the shortest."""
+    doubles = [float(str(value)) for value in values] if values.dtype == np.float32 else values.astype(float).tolist()
+    if not np.array_equal(np.array(doubles).astype(values.dtype), values):  # rounding twice went another way
+        doubles = values.astype(np.float64).tolist()
     return tuple(doubles)
-
-
-def request_change(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Where two requests differ: by name the columns of what is observed, else the first place; "" if nowhere."""
-    before, now = ((request.get("decision") or {}).get("observation", {}).get("names", []) for request in (old, new))
-    names = changed_names(before, now)
-    return f"about other columns: {names}" if names else difference(old, new)
 
 
 def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:

@@ -6,9 +6,11 @@ import copy
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heron_env.core.letters import Letter, sealed
+from heron_env.core.plans import Plan
 from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Origin, decide_with, draw_of
 from heron_env.declared.configuration import Latency, Persona, Strategy
 from heron_env.errors import ConfigError, ExternalAgentError, checked_keywords
@@ -17,6 +19,7 @@ from heron_env.injection.answers import (
     Consulted,
     Reading,
     audience,
+    on_wire,
     read,
     require_tokens,
     tokens_of,
@@ -67,8 +70,8 @@ class StandIn:
                 begin(seed, episode)
 
     def answer(self, query: Asked, outcome: CallOutcome, questions: Questions) -> tuple[Any, tuple[Letter, ...]]:
-        """Action, as it is written, and letters. Raises ExternalAgentError if the strategy is "fail"."""
-        wire = questions.wire(query)
+        """Action, as policies answer it, and letters. Raises ExternalAgentError if the strategy is "fail"."""
+        noop = questions.wire(query).noop
         match self.strategy:
             case "fail":
                 raise ExternalAgentError(
@@ -81,15 +84,15 @@ class StandIn:
                 letters = (
                     Letter(query.agent, one, "error", {"code": str(outcome.code)}) for one in audience(query, questions)
                 )
-                return wire.written(wire.noop), tuple(letters)
-        return wire.written(wire.noop), ()
+                return noop, tuple(letters)
+        return noop, ()
 
     def _simulated(self, query: Asked, questions: Questions) -> tuple[Any, tuple[Letter, ...]]:
         wire = questions.wire(query)
         policy = self._own.get(query.agent) if self._fallback is None else self._fallback
         draw = draw_of(query.seed, query.episode, query.agent, query.number)
         if questions.telling.chat and policy is None:
-            return wire.written(wire.noop), ()
+            return wire.noop, ()
         if policy is None:
             return wire.sampled(uniforms(draw, len(wire.noop)), query.mask), ()
         if hasattr(policy, "reset"):
@@ -98,9 +101,11 @@ class StandIn:
             answer = policy.answer(query)
             for letter in answer.letters:
                 sealed(letter, f"local policy of {query.agent!r}")
-            return wire.written(answer.action), tuple(answer.letters)
-        decide = decide_with(policy, lambda: self._object_view(query.agent), lambda vector: query.mask)
-        return wire.written(decide(query.vector, query.turn, lambda: draw)), ()
+            return answer.action, tuple(answer.letters)
+        show = partial(self._object_view, query.agent)
+        decide = decide_with(policy, show, lambda vector: query.mask, lambda: query.running)
+        action = decide(query.vector, query.turn, lambda: draw)
+        return action if isinstance(action, Plan) else wire.written(action), ()
 
     def _object_view(self, agent: str) -> Any:
         """How an agent's observations read in object form."""
@@ -224,9 +229,10 @@ class ExternalPolicy:
         query, reading = due.asked, outcome.value
         response = reading.response if isinstance(reading, Reading) else None
         if isinstance(reading, Reading):
-            action, letters = reading.action, reading.letters
+            action, plan, letters = reading.action, reading.plan, reading.letters
         else:
-            action, letters = self._stand_in.answer(query, outcome, self.questions)
+            ours, letters = self._stand_in.answer(query, outcome, self.questions)
+            action, plan = on_wire(ours, self.questions.wire(query))
         decision = Consulted(
             seed=query.seed,
             episode=query.episode,
@@ -239,6 +245,7 @@ class ExternalPolicy:
             attempts=outcome.attempts,
             circuit=str(outcome.circuit),
             action=action,
+            plan=plan,
             letters=tuple(LetterGiven(receiver=one.receiver, kind=one.kind, body=one.body) for one in letters),
             thinking=thinking(self.endpoint.latency, query, outcome.seconds, tokens_of(response) or 0),
             latency_ms=outcome.seconds * 1000.0,

@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta, timezone
 from itertools import count
 from typing import Any, Final
@@ -20,12 +20,13 @@ import numpy as np
 from pydantic import Field
 
 from heron_env.core.letters import Letter
+from heron_env.core.plans import NOTHING
 from heron_env.core.policy import Asked
 from heron_env.declared.configuration import Tier
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, changed_names
 from heron_env.files.writing import compact
 from heron_env.injection import contract as c
-from heron_env.injection.contract import Wire, decimals
+from heron_env.injection.contract import Wire, decimals, difference
 from heron_env.injection.setting import EnvironmentFacts, Ids, Where, sha256
 
 REDACTED: Final = "[redacted]"
@@ -271,18 +272,27 @@ class Questions:
         )
 
     def _decision(self, query: Asked) -> c.Decision:
-        constants = self._of(query)
-        if not np.isfinite(query.vector).all():
-            first = query.names[int(np.argmin(np.isfinite(query.vector)))]
+        constants, running = self._of(query), None
+        if not isinstance(query.vector, np.ndarray | np.generic | int | float):
+            kind = type(query.vector).__name__
+            raise ConfigError(f"{query.agent!r} sees a {kind}, endpoints get numbers; put FlattenObservation around it")
+        vector = np.ravel(query.vector)
+        if not np.isfinite(vector).all():
+            place = int(np.argmin(np.isfinite(vector)))
+            first = query.names[place] if query.names else place
             raise ConfigError(f"{query.agent!r} sees {first!r} as no finite number, which JSON has none of; bound it")
+        if query.running is not NOTHING:
+            remaining = tuple(map(constants.wire.written, query.running.remaining))
+            running = c.ActuatorState(**asdict(replace(query.running, remaining=remaining)))
         return c.Decision(
             kind="action",
             step=query.turn,
             episode=query.episode,
             time_s=float(query.time),
-            observation=c.Observed(vector=decimals(query.vector), names=constants.names_on_wire, units=constants.units),
+            observation=c.Observed(vector=decimals(vector), names=constants.names_on_wire, units=constants.units),
             action_space=constants.space,
             action_mask=constants.wire.action_mask(query.mask),
+            running=running,
             reward_prev=None,
         )
 
@@ -291,6 +301,10 @@ class Questions:
         if constants is None or (constants.names is not query.names and constants.names != query.names):
             facts = self.setting.facts(query.agent)
             wire = Wire.of(query.space, facts.noop)
+            if not query.names and np.size(query.vector):  # a black box, which takes numbers of its own type
+                space: Any = query.space
+                dtype = (space["c"] if wire.kind == "mixed" else space).dtype
+                wire = replace(wire, dtype=dtype if dtype.kind == "f" else wire.dtype)
             names: tuple[str, ...] = ()
             shown: tuple[str, ...] = ()
             if self.tier != "minimal":
@@ -305,6 +319,13 @@ class Questions:
     def _named(self, name: str) -> str:
         """An element of an observation by its name, where the tier lets it be told."""
         return self.aliases.text(name) if self.tier == "full" or not is_of_another(name) else ""
+
+
+def request_change(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Where two requests differ: by name the columns of what is observed, else the first place; "" if nowhere."""
+    before, now = ((request.get("decision") or {}).get("observation", {}).get("names", []) for request in (old, new))
+    names = changed_names(before, now)
+    return f"about other columns: {names}" if names else difference(old, new)
 
 
 def as_text(body: Any) -> str:

@@ -22,11 +22,11 @@ from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, compact, full_lines, lock_beside
 from heron_env.given import path_of
-from heron_env.injection.answers import Consulted
-from heron_env.injection.contract import FIRST_VERSION, SCHEMA_VERSION, Sha256, WireModel, difference, request_change
+from heron_env.injection.answers import Consulted, on_wire
+from heron_env.injection.contract import FIRST_VERSION, SCHEMA_VERSION, Sha256, WireModel, difference
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.policy import Due, ExternalPolicy
-from heron_env.injection.questions import Questions, Telling
+from heron_env.injection.questions import Questions, Telling, request_change
 from heron_env.injection.setting import EnvironmentFacts, sha256
 from heron_env.injection.tally import AnswerTally, ExternalAgentMetrics
 
@@ -399,8 +399,7 @@ class Recorded:
         self.fixture = fixture = Fixture(path)
         if not fixture.whole:
             raise FixtureError(f"{fixture.path}: was cut off; continue it first, with Recording and the same episodes")
-        header = fixture.header
-        setting = header.setting
+        header, setting = fixture.header, fixture.header.setting
         if env is not None:
             personas = {name: facts.persona for name, facts in setting.agents.items() if name in env.hierarchy.index}
             setting = EnvironmentFacts.of(env, env_id=header.env_id, options=header.options, personas=personas)
@@ -423,8 +422,9 @@ class Recorded:
         self.questions.said(asked, decision.letters_of(asked))
         wire = self.questions.wire(asked)
         try:
-            wire.written(wire.ours(decision.action))
-            return decision.answer(asked, wire, replayed=True)
+            answer = decision.answer(asked, wire, replayed=True)
+            on_wire(answer.action, wire)
+            return answer
         except (KeyError, TypeError, ValueError) as error:
             raise FixtureError(
                 f"{self.fixture.path}: the action of {asked.agent!r} is none; record it again"

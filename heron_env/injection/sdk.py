@@ -17,11 +17,13 @@ from pydantic import ValidationError
 
 from heron_env.core.letters import Letter
 from heron_env.core.masking import shaped
+from heron_env.core.plans import NOTHING, Running
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Asked, DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
 from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError, HeronError
 from heron_env.files.reading import parsed
+from heron_env.injection.answers import on_wire
 from heron_env.injection.contract import Decision, Request, Wire, current
 from heron_env.net.access import LOOPBACK, GuardedApplication, ServerThread, token_of
 from heron_env.registry import make
@@ -52,11 +54,11 @@ class ServedAgent:
         self._spec, self._names = env.simulation.model.specs[rank], tuple(env.observation_names(agent))
         self._space, self._timing = env.action_space(agent), env.timings[env.simulation.model.clocks[rank]]
         self.wire = Wire.of(self._space, self._spec.noop.tolist())
-        self.action_space, self._mask = self.wire.description(), None
+        self.action_space, self._mask, self._running = self.wire.description(), None, NOTHING
         self._decide: DecideAt | None = None
         if not isinstance(policy, AnsweringPolicy):
             offer = None if env.simulation.masks.offer(rank) is None else lambda vector: self._mask
-            self._decide = decide_with(policy, lambda: env.shown_to(rank), offer)
+            self._decide = decide_with(policy, lambda: env.shown_to(rank), offer, lambda: self._running)
 
     def answer(self, request: Request, decision: Decision, seed: int) -> dict[str, Any]:
         """The response to a request. Raises Refused for an observation of another length."""
@@ -72,18 +74,25 @@ class ServedAgent:
             raise Refused(422, f"decision.action_mask must have {self.wire.n} flags") from None
         if masks is not None:
             self._mask = shaped(self._spec, np.array([flag for part in masks for flag in part], dtype=np.int8))
+        self._running = NOTHING
+        if (state := decision.running) is not None:
+            self._running = Running(**{**dict(state), "remaining": tuple(map(self.wire.ours, state.remaining))})
         if self._decide is not None:
             number = self._timing.number(to_ns(decision.time_s, "decision.time_s"))
             draw = partial(draw_of, seed, decision.episode, self.agent, number)
-            return {"action": self.wire.written(self._decide(vector, decision.step, draw))}
+            return self._on_wire(self._decide(vector, decision.step, draw))
         query = Asked(
             self.agent, vector, self._names, decision.step, decision.step, decision.time_s, seed,
-            decision.episode, self._space, self._mask, self._letters(request),
+            decision.episode, self._space, self._mask, self._letters(request), self._running,
         )  # fmt: skip
         answer = cast(AnsweringPolicy, self.policy).answer(query)
         letters = [{"receiver": one.receiver, "kind": one.kind, "body": one.body} for one in answer.letters]
         usage = {"usage": {"completion_tokens": answer.tokens}} if answer.tokens else {}
-        return {"action": self.wire.written(answer.action), **({"letters": letters} if letters else {}), **usage}
+        return {**self._on_wire(answer.action), **({"letters": letters} if letters else {}), **usage}
+
+    def _on_wire(self, action: Any) -> dict[str, Any]:
+        written, plan = on_wire(action, self.wire)
+        return {"action": written} if plan is None else plan.model_dump()
 
     def _letters(self, request: Request) -> tuple[Letter, ...]:
         """The newest letter, which is all that a request tells apart from the conversation so far."""

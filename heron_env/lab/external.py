@@ -17,6 +17,7 @@ from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Fixture, Recorded, Recording
 from heron_env.injection.setting import EnvironmentFacts
 from heron_env.lab import benchmark
+from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.policies import About, External, digest, digest_of, split_name
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class EndpointPolicy(External):
     def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
         """One policy for all, which asks them together."""
         line = None if about.lines is None else about.lines(self.endpoint)
-        policy = ExternalPolicy(self.endpoint, env=env, line=line, **about.run)
+        policy = ExternalPolicy(self.endpoint, env=_world(env), line=line, **about.run)
         return {"*": policy if about.record is None else Recording(policy, about.record)}
 
     def identity(self) -> str:
@@ -130,6 +131,11 @@ class FixturePolicy(External):
         return f"fixture {path} {digest_of(files)}"
 
 
+def _world(env: Any) -> HeronEnv | None:
+    """The environment, for those who look into it; None: a black box."""
+    return None if isinstance(env, BlackBox) else env
+
+
 def strongest_policies(env: HeronEnv, seed: int) -> Policies:
     """The strongest baseline, for the agents that are not played from outside."""
     return benchmark.baselines(env, seed)[env.benchmark().strongest or benchmark.RANDOM]
@@ -165,8 +171,9 @@ def _require_of(fixture: Fixture, env: HeronEnv, seed: int, about: About) -> Non
         return {"env_id": setting.env_id, "options": setting.options}
 
     recorded = facts(fixture.header)
-    current = facts(EnvironmentFacts.of(env, env_id=about.env_id, options=about.options))
-    if (where := difference(recorded, current)) and difference(recorded, facts(EnvironmentFacts.of(env))):
+    world = _world(env)
+    current = facts(EnvironmentFacts.of(world, env_id=about.env_id, options=about.options))
+    if (where := difference(recorded, current)) and difference(recorded, facts(EnvironmentFacts.of(world))):
         raise FixtureError(
             f"{fixture.path}: was recorded in another environment ({where}); give that one, or record this"
         )

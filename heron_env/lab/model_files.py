@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from heron_env.adapters.network.masks import flags_of
+from heron_env.core.planned import Planned
 from heron_env.core.policy import Policies, takes
 from heron_env.errors import ConfigError, listed_names
 from heron_env.lab.benchmark import baseline, rules_of
@@ -56,8 +57,11 @@ class ModelPolicy:
 
 
 def policies_in(file: str, env: Any) -> Policies:
-    """By agent, what the file holds. Raises ConfigError where it holds none, or one of other spaces."""
-    model_of, policies, agent = _zipped if file.endswith(".zip") else _onnx, dict[str, ModelPolicy](), ""
+    """By agent, what the file holds: of a model that answers several actions at once, a policy that plans.
+
+    Raises ConfigError where it holds none, or one of other spaces.
+    """
+    model_of, policies, agent = _zipped if file.endswith(".zip") else _onnx, dict[str, Any](), ""
     if not Path(file).is_file():
         raise ConfigError(f"policy {file!r}: no such file; correct the path")
     try:
@@ -65,14 +69,19 @@ def policies_in(file: str, env: Any) -> Policies:
         for agent in env.possible_agents:
             observed, acted = env.observation_space(agent), env.action_space(agent)
             spec = None if isinstance(env, BlackBox) else env.simulation.model.specs[env.hierarchy.index[agent]]
-            model, masked = model_of(data, observed, acted, env, agent)
+            model, masked, many = model_of(data, observed, acted, env, agent)
             missing = UNMASKED.format(file=file, agent=agent) if masked and spec is None else ""  # of ours: all allowed
-            policy = ModelPolicy(model, partial(fitted, f"{file!r} for {agent!r}", acted, spec), missing)
+            fit: Any = partial(fitted, f"{file!r} for {agent!r}", acted, spec)
             example = deepcopy(observed)
             example.seed(0)
-            policy.decide(example.sample(), None)
+            observation = example.sample()
+            many = many or _many(np.size(model(observation, None, {})), acted, spec)
+            if many > 1 and masked:
+                raise ValueError(f"it answers {many} actions by a mask, and there is none of the times to come")
+            policy: Any = ModelPolicy(model, fit if many == 1 else partial(_rows, fit, many), missing)
+            policy.decide(observation, None)
             policy.begin(0, 0)
-            policies[agent] = policy
+            policies[agent] = policy if many == 1 else Planned(policy)
     except ImportError as error:
         extra = "train" if file.endswith(".zip") else "onnx"
         raise ConfigError(f"policy {file!r}: {error}; pip install 'heron_env[{extra}]'") from error
@@ -84,6 +93,18 @@ def policies_in(file: str, env: Any) -> Policies:
             "trained in these spaces"
         ) from error
     return policies
+
+
+def _many(size: int, space: spaces.Space[Any], spec: Any) -> int:
+    """How many actions so many numbers are: a choice is one, or one for each alternative."""
+    one = int(np.prod(space.shape or ())) if spec is None else spec.size
+    one = int(space.n) if isinstance(space, spaces.Discrete) and size > 1 else one
+    return size // one if one and size % one == 0 else 1
+
+
+def _rows(fit: Callable[[Any], Any], many: int, numbers: Any) -> list[Any]:
+    """The actions, one by one."""
+    return [fit(row) for row in np.reshape(numbers, (many, -1))]
 
 
 def fitted(label: str, space: spaces.Space[Any], spec: Any, numbers: Any) -> Any:
@@ -128,11 +149,15 @@ def saved_model(data: bytes) -> tuple[Any, dict[str, Any]]:
     return policy, facts
 
 
-def _zipped(data: bytes, observed: Any, acted: Any, env: Any, agent: str) -> tuple[Model, bool]:
-    """The policy that a .zip of any algorithm holds: its own class says which. True: it decides by a mask."""
+def _zipped(data: bytes, observed: Any, acted: Any, env: Any, agent: str) -> tuple[Model, bool, int]:
+    """The policy that a .zip of any algorithm holds: its own class says which. True: it decides by a mask.
+
+    And how many actions it answers.
+    """
     policy, _ = saved_model(data)
     own = policy.observation_space, policy.action_space
-    if own != (_in_training(observed), acted):  # as their own check_for_correct_spaces
+    many = _fold(own[1], acted)
+    if own[0] != _in_training(observed) or not many:  # as their own check_for_correct_spaces
         raise ValueError(f"it observes {own[0]} and does {own[1]}")
     if hasattr(policy, "lstm_actor"):
         raise ValueError("it remembers, which is lost between two decisions here")
@@ -142,7 +167,21 @@ def _zipped(data: bytes, observed: Any, acted: Any, env: Any, agent: str) -> tup
         more = {} if mask is None or not masked else {"action_masks": flags_of(mask, acted)}
         return policy.predict(observation, deterministic=True, **more)[0]
 
-    return decide, masked
+    return decide, masked, many
+
+
+def _fold(own: Any, one: Any) -> int:
+    """Of how many actions of the space `one` an action of the space `own` is made; 0: of none."""
+    match own, one:
+        case spaces.Box(), spaces.Box():
+            ends: Any = [(own.low, one.low), (own.high, one.high)]
+        case spaces.MultiDiscrete(), spaces.Discrete() | spaces.MultiDiscrete():
+            ends = [(own.nvec, getattr(one, "nvec", getattr(one, "n", None)))]
+        case _:
+            return int(own == one)
+    many = np.size(ends[0][0]) // max(np.size(ends[0][1]), 1)
+    same = all(np.array_equal(np.ravel(several), np.tile(np.ravel(each), many)) for several, each in ends)
+    return many if same and own.dtype == one.dtype and (many > 1 or own == one) else 0
 
 
 def _in_training(space: spaces.Space[Any]) -> spaces.Space[Any]:
@@ -169,8 +208,11 @@ def _session(data: bytes) -> Any:
 
 def _require_same(
     about: Mapping[str, Any], observed: spaces.Space[Any], acted: spaces.Space[Any], env: Any, agent: str
-) -> None:
-    """Raise ValueError where a file of `heron export` says that it acts or observes otherwise than the agent here."""
+) -> int:
+    """How many actions a file of `heron export` says that it answers.
+
+    Raises ValueError where it says that it acts or observes otherwise than the agent here.
+    """
     if "observed" in about:  # of a model of Stable-Baselines3: ours name their columns
         limits = [np.ravel(getattr(observed, end, ())).tolist() for end in ("low", "high")]
         if [about["observed"][end] for end in ("low", "high")] != limits:
@@ -181,12 +223,15 @@ def _require_same(
     boxes = [part for part in parts if isinstance(part, spaces.Box)]
     ours = [[float(x) for box in boxes for x in np.ravel(getattr(box, end))] for end in ("low", "high")]
     counts = [int(n) for part in parts for n in np.ravel(getattr(part, "nvec", getattr(part, "n", ())))]
-    if len(low) != len(ours[0]) or not np.allclose([low, high], ours) or choices != counts:
+    many = max((len(low) + len(choices)) // max(len(ours[0]) + len(counts), 1), 1)
+    ours = [ends * many for ends in ours]
+    if len(low) != len(ours[0]) or not np.allclose([low, high], ours) or choices != counts * many:
         raise ValueError(f"it does numbers from {low} to {high} and choices among {choices}")
     if about.get("agents", [])[:1] == [agent] and not isinstance(env, BlackBox):  # others of its group have other names
         names = [column["name"] for column in about["observation"]]
         if differs := columns_misfit(names, env.observation_names(agent), env, agent):
             raise ValueError(f"it was exported for other columns: {differs}")
+    return many
 
 
 def _corrected(about: Mapping[str, Any], env: Any, agent: str) -> Callable[[Any], Any]:
@@ -199,7 +244,7 @@ def _corrected(about: Mapping[str, Any], env: Any, agent: str) -> Callable[[Any]
     return lambda vectors: decide_batch(rule, vectors)
 
 
-def _onnx(data: bytes, observed: Any, acted: Any, env: Any, agent: str) -> tuple[Model, bool]:
+def _onnx(data: bytes, observed: Any, acted: Any, env: Any, agent: str) -> tuple[Model, bool, int]:
     session = _session(data)
     about = json.loads(session.get_modelmeta().custom_metadata_map.get("heron_env", "{}"))
     inputs, outputs = {i.name: i for i in session.get_inputs()}, [o.name for o in session.get_outputs()]
@@ -210,8 +255,7 @@ def _onnx(data: bytes, observed: Any, acted: Any, env: Any, agent: str) -> tuple
             f"from {own} it makes {results}: one input of floats and one output are wanted, or of several one called "
             "'action' (torch.onnx.export(..., output_names=['action', ...]))"
         )
-    if about:
-        _require_same(about, observed, acted, env, agent)
+    many = _require_same(about, observed, acted, env, agent) if about else 0
     corrected = _corrected(about, env, agent) if "anchor" in inputs else None
     dtype = np.float64 if "double" in inputs[own[0]].type else np.float32
 
@@ -230,4 +274,4 @@ def _onnx(data: bytes, observed: Any, acted: Any, env: Any, agent: str) -> tuple
         memory |= {"first": np.zeros(1, bool)} if "first" in inputs else {}
         return answers[results[0]]
 
-    return decide, "mask" in inputs
+    return decide, "mask" in inputs, many

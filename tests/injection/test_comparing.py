@@ -183,6 +183,7 @@ def in_version_1(path: Path) -> Path:
     for line in lines:
         request = line["request"]
         decision, request["schema_version"] = request["decision"], "1.0"
+        del decision["running"]
         assert isinstance(decision["action_space"]["n"], int)
         decision["action_space"]["n"] = [decision["action_space"]["n"]]
         if decision["action_mask"] is not None:

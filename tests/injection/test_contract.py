@@ -18,7 +18,8 @@ from hypothesis.extra import numpy as hnp
 from pydantic import ValidationError
 
 from heron_env import make
-from heron_env.injection.contract import Request, Response, current, decimals, in_version, schema, without_private
+from heron_env.injection.answers import without_private
+from heron_env.injection.contract import Request, Response, current, decimals, in_version, schema
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import EnvironmentFacts, Ids, canonical, plain, sha256, uuid8
 
@@ -66,6 +67,7 @@ def test_version_1_lists_what_one_choice_has_and_is_read_as_what_it_means(kind: 
     given["decision"]["action_mask"] = None if mask is None else json.loads(json.dumps(mask))
     old = in_version(given, "1.0")
     n = given["decision"]["action_space"]["n"]
+    assert "running" not in old["decision"]
     assert old["decision"]["action_space"]["n"] == (n if isinstance(n, list) else [n])
     assert old["decision"]["action_mask"] == FIRST.get(kind, given["decision"]["action_mask"]) if masked else True
     assert Request.model_validate(current(old)) == Request.model_validate(given)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from cli_kit import heron
 from mixed_world import CARTS
+from onnx_kit import linear
 from training_kit import GRID, tiny, trained
 
 from heron_env import ScheduleConfig, load_policy, make, under_network
@@ -57,19 +58,6 @@ def zipped(name: str, path: Path) -> Any:
 def ppo(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("ppo") / "ppo.zip"
     zipped("PPO", path)
-    return str(path)
-
-
-def linear(path: Path, weights: Any, dtype: Any = np.float32, *, inputs: int = 1, outputs: int = 1) -> str:
-    """A file of ONNX: observation `[1, d]` @ weights `[d, k]`."""
-    from onnx import helper, numpy_helper
-
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    seen = [helper.make_tensor_value_info(f"x{n}", kind, [1, len(weights)]) for n in range(inputs)]
-    made = [helper.make_tensor_value_info(f"y{n}", kind, [1, weights.shape[1]]) for n in range(outputs)]
-    nodes = [helper.make_node("MatMul", ["x0", "w"], [f"y{n}"]) for n in range(outputs)]
-    graph = helper.make_graph(nodes, "linear", seen, made, [numpy_helper.from_array(weights.astype(dtype), "w")])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
     return str(path)
 
 
@@ -499,8 +487,11 @@ def test_an_onnx_file_that_does_not_fit_is_refused_in_words(tmp_path: Path):
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=rf"(?s)policy '{file}': is no model that decides for 'agent'.*{why}"):
             policy_spec(str(file)).build(env, 0)
+    env = make(CARTS)
+    agent = env.possible_agents[0]
+    size, seen = env.simulation.model.specs[env.hierarchy.index[agent]].size, env.observation_space(agent).shape[0]
     with pytest.raises(ConfigError, match="cannot reshape"):
-        policy_spec(linear(tmp_path / "grid.onnx", np.ones((4, 7)))).build(make(GRID, max_steps=6), 0)
+        policy_spec(linear(tmp_path / "carts.onnx", np.ones((seen, 2 * size + 1)))).build(env, 0)
 
 
 def test_without_the_package_it_says_which_extra_has_it(ppo: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
