@@ -90,6 +90,11 @@ class SentPlan(NamedTuple):
         """The time of its last action, ns."""
         return self.origin + (len(self.rows) - 1) * self.period
 
+    def to_dict(self) -> dict[str, Any]:
+        """As traces have it: what people read comes first; `origin` is in ns."""
+        about = {"actions": len(self.rows), "period_s": self.period / SECOND, "merge": self.merge, "end": self.end}
+        return {**about, "weight": self.weight, "origin": self.origin, "rows": [*self.rows]}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Running:

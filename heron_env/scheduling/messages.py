@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.layout import Reported, Route
 from heron_env.core.letters import Sealed
+from heron_env.core.plans import SentPlan
 from heron_env.observability.plan import ObserverView
 from heron_env.scheduling.events import CustomMessage
 from heron_env.scheduling.records import record, value
@@ -318,14 +319,16 @@ class ObservationCopy(Message):
 
 @record
 class ActionCommand(Message):
-    """Agent to a black box: its decision `number`, an action of any form."""
+    """Agent to a black box: its decision `number`, an action of any form, or a plan."""
 
     __slots__ = ()
     action: Any
     leg: ClassVar[Leg] = Leg.COMMAND
 
     def to_dict(self) -> dict[str, Any]:
-        """`{"set_action": "local", "body": ...}`."""
+        """`{"set_action": "local", "body": ...}`, of a plan `{"set_plan": ...}`."""
+        if isinstance(self.action, SentPlan):
+            return {"set_plan": self.action.to_dict()}
         return {"set_action": "local", "body": self.action}
 
 
