@@ -146,6 +146,8 @@ def _print_trace(episode: Episode, files: dict[str, Path], answers: Mapping[str,
     typer.echo(f"messages: {', '.join(f'{count} {fate}' for fate, count in summary['messages'].items())}")
     for name, use in episode.outcome.media.items():
         typer.echo(f"medium {name}: {use}")
+    for agent, plans in episode.outcome.plans.items():
+        typer.echo(f"plans of {agent}: {plans}")
     if answers:
         counts = ", ".join(f"{count} {kind}" for kind, count in answers.items())
         typer.echo(f"answers in {files['fixture'].name}: {counts}")

@@ -95,13 +95,17 @@ class SentPlan(NamedTuple):
         return self
 
     def tolist(self) -> dict[str, Any]:
-        """For traces and records; `of` reads it."""
-        return self._asdict() | {"rows": [np.asarray(row).tolist() for row in self.rows]}
+        """As traces and records have it: what people read comes first; `origin` is in ns. `of` reads it."""
+        about = {"actions": len(self.rows), "period_s": self.period / SECOND, "merge": self.merge, "end": self.end}
+        rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in self.rows]
+        return {**about, "weight": self.weight, "origin": self.origin, "rows": rows}
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> SentPlan:
         """What `tolist` has written, with rows of float64."""
-        return cls(**plain | {"rows": tuple(np.array(row, np.float64) for row in plain["rows"])})
+        rows = tuple(np.array(row, np.float64) for row in plain["rows"])
+        period = round(plain["period_s"] * SECOND)
+        return cls(rows, plain["origin"], period, plain["merge"], plain["end"], plain["weight"])
 
 
 NOTHING_NEW = SentPlan((), 0, 1, "drop", "hold", 0.0)

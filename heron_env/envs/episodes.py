@@ -30,6 +30,7 @@ from heron_env.scheduling.trace import exact
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from heron_env.envs.plan_counts import PlanCounts
     from heron_env.envs.synchronous import SynchronousEnv
     from heron_env.pictures.film import Film
     from heron_env.pictures.footage import Footage
@@ -118,6 +119,8 @@ class EpisodeResult:
     """By the same agents: (when it was asked in s, where the answer came from), for answers that say it."""
     tokens: dict[str, int] = field(default_factory=dict)
     """By the same agents: tokens of all their answers, from when they were asked for."""
+    plans: dict[str, PlanCounts] = field(default_factory=dict)
+    """By agent that sent plans: what became of them."""
     deterministic: bool = True
     """False where an endpoint, or what stands in for one, was asked: another run may be answered otherwise."""
     notes: list[str] = field(default_factory=list)
@@ -237,7 +240,8 @@ class EpisodeResult:
         head = ("agent", "return", "actions", "age of what it saw, p95, s", "tick to effect, p95, s", "end")
         more = "" if len(rows) <= MOST_ROWS else f"and {len(rows) - MOST_ROWS} more agents; "
         media = "".join(f"; medium {name}: {use}" for name, use in self.media.items())
-        notes = media + "".join(f"; {note}" for note in self.notes)
+        plans = "".join(f"; plans of {agent}: {counts}" for agent, counts in self.plans.items())
+        notes = media + plans + "".join(f"; {note}" for note in self.notes)
         return html_table(head, rows[:MOST_ROWS], note=f"{more}{self.end_time:g} s{self._post()}{notes}")
 
     def digests(self, recorded: Iterable[str]) -> dict[str, str]:
@@ -245,6 +249,8 @@ class EpisodeResult:
         busy = {agent: count for agent, count in self.busy.items() if count}
         parts: dict[str, Any] = {"ends": [self.end_time, self.terminated, self.truncated, self.masked, busy]}
         parts["accounts of messages"] = [self.messages, self.letters, self.cancelled_effects, self.unfinished_effects]
+        if self.plans:
+            parts["accounts of plans"] = self.plans
         for agent, total in self.returns.items():
             parts[f"return of {agent}"] = total
         for what in ("actions", "observations"):

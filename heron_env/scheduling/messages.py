@@ -319,14 +319,16 @@ class ObservationCopy(Message):
 
 @record
 class ActionCommand(Message):
-    """Agent to a black box: its decision `number`, an action of any form."""
+    """Agent to a black box: its decision `number`, an action of any form, or a plan."""
 
     __slots__ = ()
     action: Any
     leg: ClassVar[Leg] = Leg.COMMAND
 
     def to_dict(self) -> dict[str, Any]:
-        """`{"set_action": "local", "body": ...}`."""
+        """`{"set_action": "local", "body": ...}`, of a plan `{"set_plan": ...}`."""
+        if isinstance(self.action, SentPlan):
+            return {"set_plan": self.action.tolist()}
         return {"set_action": "local", "body": self.action}
 
 

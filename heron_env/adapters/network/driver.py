@@ -6,7 +6,7 @@ the heap. At k*dt observations arrive, then commands, then agents tick; commands
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop
 from typing import Any, NamedTuple
@@ -22,7 +22,8 @@ from heron_env.adapters.network.turns import TurnWorld
 from heron_env.core.plans import Plan, PlanInForce, SentPlan, merged, mixed
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.message_log import WatchedBroker
-from heron_env.envs.event.notes import Note, least_delays, outlasting, together
+from heron_env.envs.event.notes import together
+from heron_env.envs.plan_counts import PlanTally
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.scheduling.broker import MessageBroker, Queue
 from heron_env.scheduling.links import links_of
@@ -228,6 +229,10 @@ class NetworkEpisode:
         if type(action) is Plan:
             action = action.sent(side.copies[0][0], self.setting.dt_ns, action.actions)
             side.note_sent(number, self.now + thinking + side.way, action)
+            if self.record is not None:
+                space = self.setting.action_spaces[side.rank]
+                side.plans = side.plans or PlanTally(getattr(space, "low", None), getattr(space, "high", None))
+                side.plans.sent()
         leaves = self._leaves(side.rank, side.timing.act, "tick", Leg.ACTION, number, thinking)
         values = (side.rank, number, self.broker.next_id(), leaves, action)
         self.broker.send(make(ActionCommand, values), COMMAND, Queue.COMMAND, side.timing.msg, "tick")
@@ -268,20 +273,23 @@ class NetworkEpisode:
         """At the environment: the newest is in force. False: its agent has ended, or something newer is."""
         side, number, now = self.sides[command.agent], command.number, self.scheduler.now
         decided = side.timing.nominal(number)
-        late = decided < side.born or number <= side.force[0] or side.is_missed(number, command.action, 1, now)
-        action = command.action
+        overtaken = number <= side.force[0] or side.is_missed(number, command.action, 1, now)
+        late, action = overtaken or decided < side.born, command.action
         if not late and type(action) is SentPlan:
-            old = side.force[1] if type(side.force[1]) is PlanInForce else None
-            action = merged(action, old, self.now, mixed)
+            old, action = side.plan, merged(action, side.plan, self.now, mixed)
             late = action is None
         if late or not side.alive:
             self.cancelled += 1
+            if side.plans is not None and type(command.action) is SentPlan:
+                side.plans.refused(overtaken=overtaken)
             return False
         side.force = (number, action)
         if self.record is not None:
             side.latency.append(to_seconds(now - decided))
         side.index = 0
         if type(action) is PlanInForce:
+            if side.plans is not None:
+                side.plans.arrived(command.action, old, action, self.now)
             side.index, action = action.place(self.now), action.at(self.now)
         self._record(side, now, action)
         return True
@@ -305,7 +313,10 @@ class NetworkEpisode:
             side.force = (NOOP, None)
         side.applied, action = side.force
         if type(action) is PlanInForce:
-            place, action = action.place(self.now), action.at(self.now)
+            plan, place, action = action, action.place(self.now), action.at(self.now)
+            if side.plans is not None:
+                done = self.setting.noops.draw(side.rank, mask, *self.moment, self.number) if action is None else action
+                side.plans.executed(plan, self.now, done)
             if place != side.index:
                 side.index = place
                 self._record(side, self.now, action)
@@ -418,10 +429,13 @@ class NetworkEpisode:
         """The result so far; agents that still live are truncated."""
         result, over = self.result, not self.world.agents
         result.messages, result.media = self.broker.total(), self.broker.media(self.now)
-        result.end_time, result.notes = to_seconds(self.now), together(self._notes()) + overload(result.media)
+        notes = together(note for side in self.sides for note in side.notes(self.setting.dt_ns, self.now))
+        result.end_time, result.notes = to_seconds(self.now), notes + overload(result.media)
         result.truncated |= {side.name: True for side in self.sides if side.alive}
         result.staleness = {side.name: Percentiles.of(side.ages) for side in self.sides}
         result.latency = {side.name: Percentiles.of(side.latency) for side in self.sides}
+        end = {side: self.now if side.alive else side.ended for side in self.sides}
+        result.plans = {s.name: s.plans.counts(s.plan, end[s]) for s in self.sides if s.plans is not None}
         if self.record is not None and "rewards" not in self.record:
             result.rewards = {name: [(result.end_time, total)] for name, total in result.returns.items()}
         commands = {m.id: m for m in self.broker.under_way() if type(m) is ActionCommand}
@@ -431,17 +445,3 @@ class NetworkEpisode:
             result.unfinished_effects += there and side.timing.nominal(command.number) >= side.born
         result.cancelled_effects = self.cancelled + len(commands) - result.unfinished_effects
         return result
-
-    def _notes(self) -> Iterator[Note]:
-        """Delays below one step, which are easily misread (W1), and above all steps."""
-        step = self.setting.dt_ns
-        for timing in (side.timing for side in self.sides):
-            message, *ways = (max(delay, timing.min_delay) for delay in (timing.msg, timing.obs, timing.act))
-            effects = ("observations", "are seen a step later"), ("commands", "count as if undelayed")
-            for way, (what, effect) in zip(ways, effects, strict=True):
-                if 0 < message + way < step:
-                    delay = f"{to_seconds(message + way)} s, less than a step of {to_seconds(step)} s"
-                    yield f"{what} take {delay}: they {effect}", timing.agent
-            message, gathering, acting = least_delays(timing)
-            trips = ("observation arrived", message + gathering), ("decision took effect", message + acting)
-            yield from outlasting(timing.agent, trips, self.now)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from heron_env.adapters.network.forms import Copy, ObservationForm
 from heron_env.adapters.network.noops import copied
 from heron_env.core.plans import NONE, PlanInForce, Running, SentPlan, course, mixed
-from heron_env.scheduling.timing import Timing
+from heron_env.envs.event.notes import Note, least_delays, outlasting
+from heron_env.envs.plan_counts import PlanTally
+from heron_env.scheduling.timing import Timing, to_seconds
 from heron_env.scheduling.trace import NOBODY
 
 MASK = "action_mask"
@@ -30,6 +32,7 @@ class AgentSide:
         thinks_until: when it can be asked again, ns.
         past: what was in force at boundaries of which it may still have the observation, by time, ns.
         under_way: plans, as far as it knows: (number, when they should arrive, plan).
+        plans: what became of them; None before the first, and where nothing is measured.
         truth, mask: the environment's own, of the last boundary.
         lags: can the environment be elsewhere by the time that a command is applied? thinks: do decisions take time?
         masks: what came with each copy under way or arrived, by its boundary, ns: (its entry in the info, the mask).
@@ -47,6 +50,7 @@ class AgentSide:
         self.thinks_until, self.index = 0, 0
         self.past, self.under_way = dict[int, tuple[int, PlanInForce]](), tuple[tuple[int, int, SentPlan], ...]()
         self.lags, self.thinks = not timing.instant or timing.tick > dt_ns, timing.thinks
+        self.plans: PlanTally | None = None
 
     def standing(self) -> dict[str, Any]:
         """What `go_back` takes, of an episode that is not measured."""
@@ -70,6 +74,11 @@ class AgentSide:
         self.copies, self.arrived, self.place, self.applied = self.form.copies(now, self.truth), False, NOBODY, NOOP
         self.force: tuple[int, Any] = (NOOP, None)
         self.thinks_until, self.past, self.under_way = now, {}, ()
+
+    @property
+    def plan(self) -> PlanInForce | None:
+        """The plan in force; None: none is."""
+        return self.force[1] if type(self.force[1]) is PlanInForce else None
 
     def due(self, now: int) -> Any:
         """The action in force at `now`, ns; None where it is the no-op."""
@@ -131,3 +140,16 @@ class AgentSide:
     def decides_at(self, now: int) -> bool:
         """Will an action of now, ns, be used?"""
         return self.alive and self.arrived and self.timing.ticks_at(now) and now >= self.thinks_until
+
+    def notes(self, step: int, end: int) -> Iterator[Note]:
+        """Delays below one `step`, ns, which are easily misread (W1), and above all steps until the `end`, ns."""
+        timing = self.timing
+        message, *ways = (max(delay, timing.min_delay) for delay in (timing.msg, timing.obs, timing.act))
+        effects = ("observations", "are seen a step later"), ("commands", "count as if undelayed")
+        for way, (what, effect) in zip(ways, effects, strict=True):
+            if 0 < message + way < step:
+                delay = f"{to_seconds(message + way)} s, less than a step of {to_seconds(step)} s"
+                yield f"{what} take {delay}: they {effect}", timing.agent
+        message, gathering, acting = least_delays(timing)
+        trips = ("observation arrived", message + gathering), ("decision took effect", message + acting)
+        yield from outlasting(timing.agent, trips, end)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from heron_env.core.plans import SentPlan
 from heron_env.core.policy import Policies
 from heron_env.core.rule import one_by_one
 from heron_env.envs.event.message_log import Fate
+from heron_env.envs.plan_counts import PlanCounts
 from heron_env.errors import TraceError
 from heron_env.lab.external import strongest_policies
 from heron_env.lab.policies import (
@@ -129,7 +131,7 @@ class TraceOutcome:
     Attributes:
         rewards: by agent, [(boundary, value)].
         actions: by acting agent, [(time of the effect, vector)].
-        cancelled_effects, unfinished_effects, masked, media: as in EpisodeResult.
+        cancelled_effects, unfinished_effects, masked, media, plans: as in EpisodeResult.
     """
 
     rewards: dict[str, list[tuple[float, float]]]
@@ -143,6 +145,7 @@ class TraceOutcome:
     unfinished_effects: int = 0
     masked: dict[str, int] = field(default_factory=dict)
     media: dict[str, MediumUse] = field(default_factory=dict)
+    plans: dict[str, PlanCounts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +271,7 @@ def bounded(value: Any, where: str) -> Any:
 
     Raises TraceError as `plain`.
     """
+    value = value.tolist() if isinstance(value, SentPlan) else value
     if isinstance(value, Mapping) and len(value) <= MOST_KEYS:
         return {str(key): bounded(item, f"{where}[{key!r}]") for key, item in value.items()}
     if isinstance(value, tuple | list) and len(value) <= MOST_KEYS:

@@ -155,8 +155,9 @@ def as_text(episode: Episode) -> str:
             written = plain(value, part.name)
             if part.name == "setting" and written["arrivals"] is None:
                 del written["arrivals"]  # as it was before there were any
-            if part.name == "outcome" and not written["media"]:
-                del written["media"]
+            for later in ("media", "plans") if part.name == "outcome" else ():
+                if not written[later]:
+                    del written[later]
             lines.append(f'"{part.name}": {compact(written)}')
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

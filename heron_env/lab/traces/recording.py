@@ -241,6 +241,7 @@ def _outcome(run: EventRun) -> TraceOutcome:
         unfinished_effects=result.unfinished_effects,
         masked=dict(result.masked),
         media=result.media,
+        plans=result.plans,
     )
 
 

@@ -116,6 +116,7 @@ def _end(episode: Episode) -> Iterator[Fact]:
         yield Fact(end, (4, rank), agent, "terminated", o.terminated[agent])
         yield Fact(end, (5, rank), agent, "truncated", o.truncated[agent])
         yield Fact(end, (5, rank), agent, "masked effects", o.masked.get(agent, 0))
+        yield Fact(end, (5, rank), agent, "plans", o.plans.get(agent))
     yield Fact(end, (6, 0), EVERYBODY, "end of the episode, s", o.end_time)
     yield Fact(end, (7, 0), EVERYBODY, "cancelled effects", o.cancelled_effects)
     yield Fact(end, (7, 1), EVERYBODY, "unfinished effects", o.unfinished_effects)
