@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heron_env.cli.application import POLICY, Allowed, EnvArgument, EnvOptions, Json, Trusted, built, parsed_options
-from heron_env.cli.sweep import CasesOption, RepeatsOption, SplitOption
+from heron_env.cli.sweep import CasesOption, MergeOption, PlanOption, RepeatsOption, SplitOption
 from heron_env.errors import ConfigError
 from heron_env.files.reading import decimal
 
@@ -49,6 +49,8 @@ def margin(
     cases: CasesOption = 64,
     repeats: RepeatsOption = 1,
     split: SplitOption = "test",
+    plan: PlanOption = None,
+    merge: MergeOption = None,
     processes: WorkersOption = 1,
     out: MarginOutOption = None,
     option: EnvOptions = None,
@@ -64,11 +66,14 @@ def margin(
     """
     from heron_env.lab import benchmark
     from heron_env.lab.output import dumps
+    from heron_env.lab.planning import planned
     from heron_env.lab.policies import Words
     from heron_env.lab.sweep import margin as of_sweeps
 
     words = Words.of([policy], environment=env)
-    ((name, chosen),) = words.policies.items()
+    *_, (name, chosen) = planned(words.policies, plan, merge).items()
+    if merge is not None and "," in merge:
+        raise ConfigError(f"--merge {merge!r:.60}: a margin is of one policy; give one of them")
     options = {**words.run_options(), **parsed_options(option)}
     result = of_sweeps.margin(
         env, chosen, name=name, fault=fault, keep=_share(keep), largest=largest, under=_condition(under or []),

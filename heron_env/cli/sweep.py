@@ -106,6 +106,23 @@ OutOption = Annotated[
         help="Folder of results and tables; a sweep begun there is resumed. Default: runs/sweep-PRESET-NAMES."
     ),
 ]
+PlanOption = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        metavar="K",
+        help="Functions (policy.py:act) answer several actions, [k, size]: send the first K; a sweep also runs "
+        "'act one action', the first alone.",
+    ),
+]
+MergeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,...",
+        help="With --plan, what becomes of a plan when the next arrives: drop (default), restart, append, blend, "
+        "ensemble; or freeze: none comes before it has ended. Each is a policy of its own, 'act drop'.",
+    ),
+]
 RayOption = Annotated[
     str | None,
     typer.Option(
@@ -127,6 +144,8 @@ def sweep(
     seed: SeedOption = 0,
     out: OutOption = None,
     pool: Pool = False,
+    plan: PlanOption = None,
+    merge: MergeOption = None,
     processes: Processes = 2,
     ray: RayOption = None,
     option: EnvOptions = None,
@@ -146,7 +165,7 @@ def sweep(
         chosen = named(preset or QUICK)
     of_axes = axes_of(axis or [], product)
     study, shown = resolve(
-        what or [], chosen, of_axes, parsed_options(option), cases or seeds, repeats, split, seed, pool
+        what or [], chosen, of_axes, parsed_options(option), cases or seeds, repeats, split, seed, pool, plan, merge
     )
     names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in shown]
     folder = out or Path("runs") / "-".join(["sweep", chosen.name if chosen else "axes", *names])
@@ -176,6 +195,8 @@ def resolve(
     split: str,
     shift: int,
     pool: bool,
+    plan: int | None = None,
+    merge: str | None = None,
 ) -> tuple[Sweep, list[str]]:
     """What the words ask for, each run opened and the environment built once; and the names of what they name.
 
@@ -185,14 +206,17 @@ def resolve(
         repeats, split: of the cases, as `benchmark.cases` draws them.
         shift: is added to their seeds.
         pool: are run folders pooled as one policy?
+        plan, merge: as of `planned`.
 
     Raises ConfigError, RunFolderError.
     """
     from heron_env.lab import benchmark
+    from heron_env.lab.planning import planned
     from heron_env.lab.policies import Words
     from heron_env.lab.sweep.sweep import Sweep
 
     words = Words.of(what, pool=pool)
+    policies = planned(words.policies, plan, merge)
     env_id, run_options = words.environment_or(preset.env_id if preset else None)
     of_preset = preset.options if preset and preset.env_id == env_id else {}
     options = {**run_options, **of_preset, **options}
@@ -200,7 +224,7 @@ def resolve(
     selected = benchmark.cases(env, cases or (preset.cases if preset else 5), split=split, repeats=repeats)
     strongest = env.benchmark().strongest or benchmark.RANDOM
     sweep = Sweep.of(
-        env_id, words.policies or {strongest: strongest}, [*(preset.conditions_in(env) if preset else []), *of_axes],
+        env_id, policies or {strongest: strongest}, [*(preset.conditions_in(env) if preset else []), *of_axes],
         options=options,
         cases=[replace(case, seed=case.seed + shift) for case in selected], preset=preset.name if preset else None,
         env=env,

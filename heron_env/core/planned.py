@@ -66,7 +66,11 @@ class Planned:
         draw = partial(draw_of, asked.seed, asked.episode, asked.agent, asked.number)
         plan = decide(asked.vector, asked.turn, draw)
         if plan is not None and not isinstance(plan, Plan):
-            plan = self._plan(plan[: self.horizon])
+            try:
+                plan = self._plan(plan[: self.horizon])
+            except (TypeError, LookupError) as error:
+                answered = f"Planned({self.policy!r:.60}) answered {plan!r:.60}"
+                raise ConfigError(f"{answered}: must be a sequence of actions, [k, size]") from error
         self._last[asked.agent] = asked.turn, 0 if plan is None else len(plan.actions)
         return Answer(plan)
 

@@ -2,7 +2,8 @@
 
 `gymnasium:CartPole-v1` is `gymnasium.make("CartPole-v1")`; `pettingzoo:mpe2/simple_spread_v3` is the `parallel_env` of
 mpe2.simple_spread_v3, or of the module below pettingzoo. Options that `under_network` knows are its own, all others the
-environment's. Of several agents the root is the team, whose reward is the sum of theirs.
+environment's; `noop` may name a function or a value, `policy.py:stay`. Of several agents the root is the team, whose
+reward is the sum of theirs.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ import gymnasium
 from heron_env.adapters.network.faces import NetworkEnv, under_network
 from heron_env.adapters.network.noops import Noops
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.policy import Policies
+from heron_env.core.policy import Answer, Asked, Policies
 from heron_env.core.rule import one_by_one
 from heron_env.envs.decisions import policies_by_agent
 from heron_env.envs.description import Benchmark
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.errors import ConfigError
-from heron_env.registry import LIBRARIES, imported_module
+from heron_env.registry import LIBRARIES, imported, imported_module
 from heron_env.scheduling.timing import Timing, resolve, to_ns
+from heron_env.trust import require_trust
 
 TEAM_AGENT: Final = "team"
 OF_THE_NETWORK: Final = ("dt", "on_missing", "noop", "observe_age")
@@ -71,6 +73,9 @@ class BlackBox(Opaque):
     def __init__(self, id: str, **options: Any) -> None:
         super().__init__()
         network = {name: options.pop(name) for name in OF_THE_NETWORK if name in options}
+        if isinstance(noop := network.get("noop"), str) and ":" in noop:
+            require_trust(noop)
+            network["noop"] = imported(noop, f"make({id!r}, noop={noop!r})")
         self.env = env = under_network(_built(id, options), **network)
         self.dt = float(network.get("dt", 1.0))
         self.dt_ns = to_ns(self.dt, "dt")
@@ -87,7 +92,6 @@ class BlackBox(Opaque):
         for rank in range(len(setting.agents)):
             setting.noops.require(rank, "is compared with doing nothing")
         self.timings = self.timings_of(None)
-        self._noops = setting.noops
 
     def observation_space(self, agent: str) -> Any:
         """Of one agent, with ages where they are observed."""
@@ -113,12 +117,10 @@ class BlackBox(Opaque):
         return Benchmark()
 
     def baselines(self) -> dict[str, Policies]:
-        """By name: the no-op, and actions drawn from what is allowed."""
-        each = {"do nothing": self._noops, "random": Noops("random", self.possible_agents, self._spaces)}
-        agents = self.possible_agents
-        return {
-            name: {a: ObliviousPolicy(noops, rank) for rank, a in enumerate(agents)} for name, noops in each.items()
-        }
+        """By name: nothing, so that the no-op is in force, and actions drawn from what is allowed."""
+        drawn = Noops("random", self.possible_agents, self._spaces)
+        random = {agent: ObliviousPolicy(drawn, rank) for rank, agent in enumerate(self.possible_agents)}
+        return {"do nothing": {"*": Resting()}, "random": random}
 
     def disturbance_sets(self) -> dict[str, Any]:
         """None."""
@@ -168,16 +170,24 @@ class BlackBox(Opaque):
         return result
 
 
+class Resting:
+    """It never says anything."""
+
+    def answer(self, asked: Asked) -> Answer:
+        """Nothing new."""
+        return Answer(None)
+
+
 @dataclass(frozen=True)
 class ObliviousPolicy:
-    """The no-op of one agent, or what is drawn for it."""
+    """What is drawn for one agent."""
 
-    noops: Noops
+    drawn: Noops
     rank: int
 
     def forward(self, observation: Any, mask: Any = None, draw: int = 0) -> Any:
         """Whatever is observed."""
-        return self.noops.draw(self.rank, mask, draw)
+        return self.drawn.draw(self.rank, mask, observation, draw)
 
 
 def filmable(id: str, options: Mapping[str, Any]) -> dict[str, Any]:

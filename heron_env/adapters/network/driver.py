@@ -329,7 +329,7 @@ class NetworkEpisode:
                 return copied(action)
             self.result.masked[side.name] += 1
             side.applied = NOOP
-        return self.setting.noops.draw(side.rank, mask, *self.moment, self.number)
+        return self.setting.noops.draw(side.rank, mask, side.truth, *self.moment, self.number)
 
     def show(self, observations: dict[str, Any], infos: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Copies of the observations leave, and arrive where nothing delays them; what each agent has then."""

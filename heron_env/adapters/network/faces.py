@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal, NoReturn, cast
 
 import gymnasium
+import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import aec_to_parallel, aec_to_parallel_wrapper
@@ -18,8 +19,9 @@ from heron_env.adapters.network.filming import footage_of, frame_of, title_of
 from heron_env.adapters.network.forms import Parts, forms_of
 from heron_env.adapters.network.masks import flags_of
 from heron_env.adapters.network.noops import Noops, copied
+from heron_env.adapters.network.stacked import StackedPlans
 from heron_env.adapters.network.turns import TurnWorld
-from heron_env.core.plans import Plan, Running
+from heron_env.core.plans import Merge, Plan, Running
 from heron_env.core.policy import AnsweringPolicy, Asked, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies, taken_apart
 from heron_env.envs.decisions import policies_by_agent
@@ -50,6 +52,7 @@ class UnderNetwork:
         env: the black box, which nobody else steps.
         network: what is the same in all episodes.
         groups: agents by name stem, as schedules and policies may name them.
+        stacked: how arrays of actions become plans; None: actions are single ones.
         played: the last whole episode that was run.
     """
 
@@ -60,7 +63,7 @@ class UnderNetwork:
 
     def _open(
         self, world: Any, schedule: AnySchedule, dt: float, *,
-        on_missing: Any, noop: Any, observe_age: bool, parts: Parts | None,
+        on_missing: Any, noop: Any, observe_age: bool, parts: Parts | None, plan: int | None, merge: Merge | None,
     ) -> None:  # fmt: skip
         require_switch(f"under_network(observe_age={observe_age!r:.60})", observe_age)
         if not (dt_ns := to_ns(dt, "dt")):
@@ -74,6 +77,9 @@ class UnderNetwork:
         )
         forms, noops = forms_of(agents, views, parts, aged=observe_age), Noops(noop, agents, acts)
         self.network = NetworkSetting(world, agents, acts, forms, noops, dt_ns)
+        if plan is None and merge is not None:
+            raise ConfigError(f"under_network(merge={merge!r:.60}): is of plans; give plan=k, too, or leave it out")
+        self.stacked = None if plan is None else StackedPlans(plan, merge, zip(agents, acts, strict=True))
         self.groups: dict[str, list[str]] = {}
         for agent in agents:
             self.groups.setdefault(agent.rstrip("0123456789").rstrip("_") or agent, []).append(agent)
@@ -148,6 +154,8 @@ class UnderNetwork:
         episode = self._episode
         if episode is None or not self.network.world.agents:
             raise ResetNeeded(f"step(): {'no episode is running' if episode else self._why_none}; call reset() first")
+        if plans := self.stacked:
+            actions = {name: plans.plan_of(name, actions[name]) for name, _ in episode.deciding() if name in actions}
         try:
             return episode.step(actions)
         except BaseException as error:
@@ -165,8 +173,9 @@ class UnderNetwork:
         Args:
             policies: by agent, group (`fox` of fox_0, fox_1) or "*": functions observation -> action, or objects with
                 `forward`. One that declares `mask` is given the one that came with its observation, one that declares
-                `running` what its actuator is doing. They may return a `Plan`, or None: nothing new. Policies with
-                `answer` are asked with the observation as it is, and `names=()`.
+                `running` what its actuator is doing. They may return a `Plan`, or None: nothing new; with `plan=k` an
+                array of k actions as `step` takes it, which is the same plan. Policies with `answer` are asked with the
+                observation as it is, and `names=()`.
             t_end: stop here at the latest, s; None: where the environment ends.
             seed: as in reset().
             schedule: instead of the environment's own.
@@ -224,9 +233,9 @@ class UnderNetwork:
         It raises ConfigError for no Answer.
         """
         side = episode.by_name[name]
-        noop = partial(self.network.noops.draw, side.rank, None, *episode.moment, 0)
 
         def running() -> Running:
+            noop = partial(self.network.noops.draw, side.rank, None, side.copies[0][1], *episode.moment, 0)
             return side.running(episode.now, self.network.dt_ns, noop)
 
         if not hasattr(policy, "answer"):
@@ -236,7 +245,7 @@ class UnderNetwork:
                 nonlocal plans
                 draw = partial(draw_of, *episode.moment, name, number)
                 action = decide(observation, episode.number, draw)
-                plans = plans or type(action) is Plan
+                plans = plans or type(action) is Plan or (self.stacked is not None and action is not None)
                 if action is None and not plans:  # a forgotten return; who plans may have nothing new
                     raise InvalidAction(f"the policy of {name!r} returned None, and no plan before; return an action")
                 return NOTHING_NEW if action is None else Chosen(action)
@@ -263,6 +272,8 @@ class UnderNetwork:
         step, decision = episode.number, decide[name](observation, number)
         if self._episode is not episode or episode.number != step:
             raise RunInterrupted(f"the policy of {name!r} moved the environment of its own run; use a copy")
+        if self.stacked and decision is not NOTHING_NEW:
+            return Chosen(self.stacked.plan_of(name, decision.action), decision.thinking)
         return decision
 
     @checked_keywords
@@ -306,6 +317,10 @@ class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[typ
         """The same object each time; with ages a Dict, or a longer 1-D Box."""
         return self.observation_spaces[agent]
 
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """The environment's own; with `plan=k` of k actions, the same object each time."""
+        return self.stacked.spaces[agent] if self.stacked else self.env.action_space(agent)
+
 
 class OneAgent:
     """A Gymnasium environment that is reset and stepped as one agent's ParallelEnv."""
@@ -334,7 +349,8 @@ class OneAgent:
 class NetworkEnv(UnderNetwork, gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
     """A Gymnasium environment under a network; see `under_network`. Its one agent is called "agent".
 
-    Its `spec` goes through JSON: what is recorded of schedule and no-op are texts, numbers, lists and dicts.
+    Its `spec` goes through JSON: what is recorded of schedule and no-op are texts, numbers, lists and dicts; only a
+    no-op that is a function of the observation stays one.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], schedule: AnySchedule, dt: float, options: dict[str, Any]) -> None:
@@ -346,15 +362,21 @@ class NetworkEnv(UnderNetwork, gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.
         plain = options | {"noop": self.network.noops.plain()}
         gymnasium.utils.RecordConstructorArgs.__init__(self, schedule=as_dict(schedule), dt=float(dt), options=plain)
         self.observation_space = self.network.forms[0].space
+        if self.stacked:
+            self.action_space = self.stacked.spaces[AGENT]
         if hasattr(self.network.world, "action_masks"):
             self.action_masks = self._action_masks
 
     def _action_masks(self) -> Any:
-        """What the mask allows that came with the agent's observation, as the environment's own; for MaskablePPO."""
+        """What the mask allows that came with the agent's observation, as the environment's own; for MaskablePPO.
+
+        With `plan=k` each of the k actions may be what this mask allows.
+        """
         if self._episode is None:
             raise ResetNeeded("action_masks(): no episode is running; call reset() first")
         mask = self._episode.sides[0].offer(None)
-        return self.network.world.action_masks() if mask is None else flags_of(mask, self.env.action_space)
+        flags = self.network.world.action_masks() if mask is None else flags_of(mask, self.env.action_space)
+        return np.tile(flags, self.stacked.count) if self.stacked else flags
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Observation and info of the environment's own reset; see `UnderNetwork.reset`."""
@@ -368,7 +390,8 @@ class NetworkEnv(UnderNetwork, gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.
 @checked_keywords
 def under_network(
     env: Any, schedule: AnySchedule = None, *, dt: float = 1.0, on_missing: Literal["hold", "noop"] = "hold",
-    noop: Any = None, observe_age: bool = False, parts: Parts | None = None,
+    noop: Any = None, observe_age: bool = False, parts: Parts | None = None, plan: int | None = None,
+    merge: Merge | None = None,
 ) -> Any:  # fmt: skip
     """Put a PettingZoo ParallelEnv or a Gymnasium Env behind a network.
 
@@ -383,9 +406,15 @@ def under_network(
         schedule: by agent, group or "*"; ticks are multiples of dt. The agent of a Gymnasium Env is called "agent".
         dt: length of a step, s; with 1.0 delays are numbers of steps.
         on_missing: "noop": the no-op is applied if command j has not arrived at tick j + 1; "hold": as schedules say.
-        noop: an action, {agent: action}, a function (agent, space) -> action, or "random"; None: 0 clipped into a Box.
+        noop: an action, {agent: action}, "random", a function (agent, space) -> action, called once, or a function
+            (agent, space, observation) -> action, called whenever it is applied, with the environment's own observation
+            of that boundary, as set-points of positions need it; None: 0 clipped into a Box.
         observe_age: observations are {"observation", "age" (s)}; a 1-D Box of floats gets one more element.
         parts: {observer: {source: slice}}: elements of a 1-D Box that come over their source's link; each has an age.
+        plan: k, 2 or more: an action is an array of k actions, which travels as one `Plan`; a Box `[n...]` becomes
+            `[k, n...]`, Discrete(n) MultiDiscrete([n] * k). So in `step`, and what policies in runs return. Masks in
+            infos and of policies, and `Asked.space`, are of one action.
+        merge: of these plans, as of `Plan`; None: "drop".
 
     Returns:
         An environment of the same kind, also with `run_synchronous` and `run_event_driven`.
@@ -399,6 +428,7 @@ def under_network(
     [1.0, 2.0, 2.0, 2.0]
     """
     options = {"on_missing": on_missing, "noop": noop, "observe_age": observe_age, "parts": parts}
+    options |= {"plan": plan, "merge": merge}
     try:
         rounds = aec_to_parallel(env) if isinstance(env, AECEnv) else env
     except AssertionError as error:

@@ -14,6 +14,7 @@ from heron_env.adapters.network.masks import UNREADABLE, choice_of
 from heron_env.core.action import WITH_GRADIENTS, has_gradients
 from heron_env.core.quantity import clip
 from heron_env.errors import ConfigError, InvalidAction
+from heron_env.given import accepts
 from heron_env.seeding import key
 
 
@@ -49,7 +50,8 @@ class Noops:
     """The no-op of each agent.
 
     Args:
-        noop: an action, {agent: action}, a function (agent, space) -> action, "random", or None: 0 clipped into a Box.
+        noop: an action, {agent: action}, a function (agent, space) -> action, or of three parameters, which gets the
+            observation, too; "random", or None: 0 clipped into a Box.
         agents, action_spaces: names and spaces, by rank.
 
     Raises ConfigError for an action outside its space.
@@ -57,26 +59,35 @@ class Noops:
 
     def __init__(self, noop: Any, agents: Sequence[str], action_spaces: Sequence[spaces.Space[Any]]) -> None:
         self._agents, self._random = agents, isinstance(noop, str) and noop == "random"
+        self._observing = noop if callable(noop) and accepts(noop, 3) and not accepts(noop, 2) else None
         by_agent = isinstance(noop, Mapping) and noop.keys() <= set(agents)
         self._spaces, self._fixed = deepcopy(list(action_spaces)), list[Any]()
-        for agent, space in () if self._random else zip(agents, action_spaces, strict=True):
+        for agent, space in () if self._random or self._observing else zip(agents, action_spaces, strict=True):
             action = noop(agent, space) if callable(noop) else noop.get(agent) if by_agent else noop
             self._fixed.append(_checked(action, agent, space))
 
     def plain(self) -> Any:
-        """The same as JSON has it, for `noop=`."""
+        """The same as JSON has it, for `noop=`; a function of observations as it is."""
+        if self._observing:
+            return self._observing
         return "random" if self._random else dict(zip(self._agents, map(_as_json, self._fixed), strict=True))
 
     def require(self, rank: int, why: str) -> None:
         """Raise ConfigError unless the agent has one; `why` it needs it."""
-        if not self._random and self._fixed[rank] is None:
+        if self._fixed and self._fixed[rank] is None:
             raise ConfigError(
                 f"under_network(noop=None): {self._agents[rank]!r} {why}, and 0 is a no-op of a Box alone; give "
                 "noop=action, {agent: action}, a function (agent, space) -> action, or 'random'"
             )
 
-    def draw(self, rank: int, mask: Any, *moment: int) -> Any:
-        """The no-op of one agent, its own copy; a random one depends on the `moment` (seed, episode, step)."""
+    def draw(self, rank: int, mask: Any, observation: Any, *moment: int) -> Any:
+        """The no-op of one agent, its own copy; a random one depends on the `moment` (seed, episode, step).
+
+        Raises ConfigError where a function of the `observation` says what lies outside the space.
+        """
+        if self._observing:
+            agent, space = self._agents[rank], self._spaces[rank]
+            return deepcopy(_checked(self._observing(agent, space, copied(observation)), agent, space))
         if not self._random:
             self.require(rank, "has nothing in force, or chose what its mask forbids")
             return deepcopy(self._fixed[rank])
