@@ -17,6 +17,8 @@ from heron_env.core.rule import one_by_one
 from heron_env.envs.answering import Taken, begin_policies, mates_of, put_in_step
 from heron_env.envs.decisions import decides, deciding, own_policies, resolve_policies
 from heron_env.envs.ownership import DECISION, EVERYTHING, NOTHING
+from heron_env.envs.percentiles import Percentiles
+from heron_env.envs.plan_counts import PlanCounts
 from heron_env.envs.planning import PlayedPlans
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
 from heron_env.given import is_one_of, several
@@ -30,7 +32,6 @@ from heron_env.scheduling.trace import exact
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from heron_env.envs.plan_counts import PlanCounts
     from heron_env.envs.synchronous import SynchronousEnv
     from heron_env.pictures.film import Film
     from heron_env.pictures.footage import Footage
@@ -44,38 +45,6 @@ MOST_ROWS = 30
 """Agents that a notebook shows."""
 MOST_DRAWN = 3
 """Agents that act which are drawn unasked, beside the root."""
-
-
-@dataclass(frozen=True, slots=True)
-class Percentiles:
-    """A distribution in seconds, in five numbers; all nan where nothing was measured."""
-
-    count: int
-    mean: float
-    p50: float
-    p95: float
-    max: float
-
-    @classmethod
-    def of(cls, values: Sequence[float] | NDArray[np.float64]) -> Percentiles:
-        """Of any number of measured values."""
-        if not len(values):
-            return cls(0, *[float("nan")] * 4)
-        v = np.asarray(values, dtype=np.float64)
-        return cls(len(v), float(v.mean()), quantile(v, 0.5), quantile(v, 0.95), float(v.max()))
-
-
-def quantile(values: NDArray[np.float64], share: float) -> float:
-    """`numpy.quantile` of `[n]`, n >= 1, to the last bit, at a fraction of its cost for so few values."""
-    place = (len(values) - 1) * share
-    low = int(place)
-    high, part = min(low + 1, len(values) - 1), place - low
-    inner = np.partition(values, (low, high, len(values) - 1))
-    below, above, last = (float(inner[k]) for k in (low, high, -1))
-    if last != last:  # nan comes last
-        return last
-    step = above - below
-    return below + step * part if part < 0.5 else above - step * (1.0 - part)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -376,6 +345,7 @@ def run_episode(
     env.agents = []
     result.end_time = simulation.time
     result.letters, result.kpis = simulation.post.counts(), env.kpis()
+    result.plans = plans.counts(simulation.step_index * env.dt_ns)
     if "rewards" not in record:
         result.rewards = {a: [(result.end_time, total)] for a, total in result.returns.items()}
     return result

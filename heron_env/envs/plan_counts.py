@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from heron_env.core.plans import PlanInForce, SentPlan
-from heron_env.envs.episodes import Percentiles
+from heron_env.envs.percentiles import Percentiles
 from heron_env.scheduling.timing import END_OF_TIME, to_seconds
 
 

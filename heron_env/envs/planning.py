@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from heron_env.core.action import ActionSpec
 from heron_env.core.plans import NONE, NOTHING_NEW, Plan, PlanInForce, Running, SentPlan, course, held, merged
 from heron_env.envs.decisions import Source
+from heron_env.envs.plan_counts import PlanCounts, PlanTally
 from heron_env.envs.simulation import Simulation
 from heron_env.scheduling.timing import END_OF_TIME
 
@@ -50,6 +51,11 @@ def mixing(spec: ActionSpec) -> Callable[[Any, Any, float], Any]:
     return mix
 
 
+def tally_of(spec: ActionSpec) -> PlanTally:
+    """For the plans of one agent."""
+    return PlanTally() if spec.dim_d else PlanTally(spec.low, spec.high)
+
+
 def running(
     spec: ActionSpec, force: tuple[int, PlanInForce | None], coming: list[tuple[int, SentPlan]], known: int, now: int,
     way: int, dt_ns: int,
@@ -75,13 +81,13 @@ class PlayedPlans:
 
     Attributes:
         force: by rank, decision and plan in force; `due`: when its next action is, ns.
-        planned: who has planned in this run; idle: who has just answered that nothing is new.
+        tallies: by rank, what became of the plans of who has sent any; idle: who has just answered that nothing is new.
     """
 
     def __init__(self, env: SynchronousEnv, deciders: Collection[int], asked: Collection[int]) -> None:
         self._env, self._deciders, self._asked = env, deciders, asked
         self.force, self.due = dict[int, tuple[int, PlanInForce]](), dict[int, int]()
-        self.planned, self.idle = set[int](), set[int]()
+        self.tallies, self.idle, self._ended = dict[int, PlanTally](), set[int](), dict[int, int]()
 
     def running(self, rank: int, known: int) -> Running:
         """As of Asked."""
@@ -96,7 +102,7 @@ class PlayedPlans:
         simulation = self._env.simulation
         values = read(simulation, rank, action, now)
         if type(values) is SentPlan and values.rows:
-            self.planned.add(rank)
+            self.tallies.setdefault(rank, tally_of(simulation.model.specs[rank])).sent()
             self._arrive(rank, self._env.timings[simulation.model.clocks[rank]].number(now), values, now)
         else:
             self.idle.add(rank)
@@ -115,7 +121,13 @@ class PlayedPlans:
             return
         spec, old = simulation.model.specs[rank], self.force.get(rank)
         before = old[1] if old else held(np.array(simulation.lane.actions()[rank]), now, plan.period)
-        if (taken := merged(plan, before, now, mixing(spec))) is not None:
+        taken, tally = merged(plan, before, now, mixing(spec)), self.tallies.get(rank)
+        if tally is not None:
+            if taken is None:
+                tally.refused(overtaken=False)
+            else:
+                tally.arrived(plan, old and old[1], taken, now)
+        if taken is not None:
             self.force[rank], self.due[rank] = (number, taken), now
         for child, part in shares(simulation, rank, plan).items():
             if child not in self._deciders and isinstance(part, SentPlan):
@@ -127,7 +139,7 @@ class PlayedPlans:
         ids, now = simulation.model.hierarchy.ids, simulation.step_index * simulation.model.dt_ns
         for rank in active:
             action = actions[ids[rank]]
-            if action is None and rank not in self._asked and rank not in self.planned:
+            if action is None and rank not in self._asked and rank not in self.tallies:
                 continue  # a forgotten return
             if (self.force or action is None or type(action) is Plan) and self._take(rank, action, now):
                 del actions[ids[rank]]
@@ -142,19 +154,27 @@ class PlayedPlans:
         env, simulation = self._env, self._env.simulation
         said, applied = dict[int, tuple[Any, Source]](), simulation.lane.actions()
         for rank in sorted(self.force):
-            down = simulation.down.get(rank)
-            if down == "noop" and env.is_active(simulation.model.clocks[rank]):
+            if simulation.down.get(rank) == "noop" and env.is_active(simulation.model.clocks[rank]):
                 self._drop(rank)
-            elif not simulation.alive[rank]:
-                self.force.pop(rank, None)
         for rank, (_, plan) in self.force.items():
-            down = simulation.down.get(rank)
-            if down is None and self.due[rank] <= now:
+            if not simulation.alive[rank]:
+                self._ended.setdefault(rank, now)
+                continue
+            if rank in simulation.down:
+                continue
+            said[rank] = applied[rank], Source.HELD
+            if self.due[rank] <= now:
                 action, later = plan.at(now), plan.changes_after(now)
                 said[rank] = (simulation.model.specs[rank].noop if action is None else action), Source.PLAN
                 self.due[rank] = END_OF_TIME if later is None else later
-            elif down is None:
-                said[rank] = applied[rank], Source.HELD
+            if rank in self.tallies:
+                self.tallies[rank].executed(plan, now, said[rank][0])
         said |= {rank: (applied[rank], Source.HELD) for rank in self.idle - said.keys()}
         self.idle.clear()
         return said
+
+    def counts(self, now: int) -> dict[str, PlanCounts]:
+        """By agent, what became of plans by `now`, ns, or until it ended."""
+        ids, nothing = self._env.simulation.model.hierarchy.ids, (NONE, None)
+        ends = {rank: self._ended.get(rank, now) for rank in sorted(self.tallies)}
+        return {ids[r]: self.tallies[r].counts(self.force.get(r, nothing)[1], end) for r, end in ends.items()}

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.rule import one_by_one
-from heron_env.envs.episodes import EpisodeResult, quantile
+from heron_env.envs.episodes import EpisodeResult
+from heron_env.envs.percentiles import quantile
 from heron_env.errors import ConfigError
 from heron_env.lab.benchmark import Env
 

@@ -75,7 +75,7 @@ def policies_in(file: str, env: Any) -> Policies:
             example = deepcopy(observed)
             example.seed(0)
             observation = example.sample()
-            many = many or _many(np.size(model(observation, None, {})), acted, spec)
+            many = many or _many(np.shape(model(observation, None, {})), acted, spec)
             if many > 1 and masked:
                 raise ValueError(f"it answers {many} actions by a mask, and there is none of the times to come")
             policy: Any = ModelPolicy(model, fit if many == 1 else partial(_rows, fit, many), missing)
@@ -95,11 +95,12 @@ def policies_in(file: str, env: Any) -> Policies:
     return policies
 
 
-def _many(size: int, space: spaces.Space[Any], spec: Any) -> int:
-    """How many actions so many numbers are: a choice is one, or one for each alternative."""
+def _many(shape: tuple[int, ...], space: spaces.Space[Any], spec: Any) -> int:
+    """How many actions an answer `[1, k, ...]` is; a flat one is one, as it may be a mean with its deviation."""
     one = int(np.prod(space.shape or ())) if spec is None else spec.size
-    one = int(space.n) if isinstance(space, spaces.Discrete) and size > 1 else one
-    return size // one if one and size % one == 0 else 1
+    ones = {one, int(space.n)} if isinstance(space, spaces.Discrete) else {one}
+    several = len(shape) > 2 and any(shape[1] * each == np.prod(shape) for each in ones)
+    return shape[1] if several else 1
 
 
 def _rows(fit: Callable[[Any], Any], many: int, numbers: Any) -> list[Any]:

@@ -487,11 +487,8 @@ def test_an_onnx_file_that_does_not_fit_is_refused_in_words(tmp_path: Path):
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=rf"(?s)policy '{file}': is no model that decides for 'agent'.*{why}"):
             policy_spec(str(file)).build(env, 0)
-    env = make(CARTS)
-    agent = env.possible_agents[0]
-    size, seen = env.simulation.model.specs[env.hierarchy.index[agent]].size, env.observation_space(agent).shape[0]
     with pytest.raises(ConfigError, match="cannot reshape"):
-        policy_spec(linear(tmp_path / "carts.onnx", np.ones((seen, 2 * size + 1)))).build(env, 0)
+        policy_spec(linear(tmp_path / "grid.onnx", np.ones((4, 7)))).build(make(GRID, max_steps=6), 0)
 
 
 def test_without_the_package_it_says_which_extra_has_it(ppo: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

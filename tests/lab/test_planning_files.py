@@ -109,11 +109,11 @@ def test_a_file_of_several_actions_plans_what_its_model_says(name: str, ending: 
 def test_an_onnx_file_of_several_actions_reads_its_numbers_by_the_action_s_size(tmp_path: Path, boxed: Any):
     rng = np.random.default_rng(1)
     seen = rng.normal(size=3).astype(np.float32)
-    pushed = linear(tmp_path / "a.onnx", weights := rng.normal(size=(3, 4)))
+    pushed = linear(tmp_path / "a.onnx", weights := rng.normal(size=(3, 4)), actions=4)
     (policy,) = policy_spec(pushed).build(make(PENDULUM), 0).values()
     rows = policy.policy.forward(seen)
     assert np.allclose(rows, np.clip(seen @ weights, -2.0, 2.0)[:, None], atol=1e-6) and len(rows) == 4
-    chosen = linear(tmp_path / "b.onnx", weights := rng.normal(size=(3, 6)))
+    chosen = linear(tmp_path / "b.onnx", weights := rng.normal(size=(3, 6)), actions=2)
     (policy,) = policy_spec(chosen).build(boxed(lambda: Picky(spaces.Discrete(3))), 0).values()
     assert policy.policy.forward(seen) == np.argmax((seen @ weights).reshape(2, 3), axis=1).tolist()
 
@@ -122,6 +122,7 @@ def test_other_sizes_are_refused_and_both_are_said(tmp_path: Path, boxed: Any):
     two = spaces.Box(-1.0, 1.0, (2,), np.float32)
     for acts, size, words in (
         (two, 5, r"array of size 5 into shape \(2,\)"),
+        (two, 4, r"array of size 4 into shape \(2,\)"),
         (spaces.Discrete(3), 7, r"array of size 7 into"),
     ):
         with pytest.raises(ConfigError, match=rf"is no model that decides.*ValueError: cannot reshape {words}"):
@@ -147,7 +148,7 @@ def test_other_sizes_are_refused_and_both_are_said(tmp_path: Path, boxed: Any):
 
 def test_sweep_and_margin_play_a_file_that_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    linear(tmp_path / "plan.onnx", np.linspace(-1.0, 1.0, 24).reshape(3, 8))
+    linear(tmp_path / "plan.onnx", np.linspace(-1.0, 1.0, 24).reshape(3, 8), actions=8)
     words = [PENDULUM, "plan.onnx", "-o", "dt=0.05", "--cases", "2", "--processes", "1"]
     heron("sweep", *words, "--axis", "thinking=0.2", "--out", "out")
     assert heron("margin", *words, "--fault", "thinking", "--largest", "0.1", code=None).exit_code in (0, 1)

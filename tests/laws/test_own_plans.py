@@ -100,6 +100,16 @@ def look_at_both_clocks() -> None:
             check_parity(short(next(each), merge=merge, end=end, k=4, replan=3), tick)
 
 
+def look_at_counts() -> None:
+    for recipe, merge in ((ZONE, "drop"), (BELOW, "blend"), (ENDING, "append"), (TALK, "restart")):
+        world = short(recipe, merge=merge, end="noop", k=2, replan=4)
+        env = world.build(UNEQUAL)
+        sync, event = (run(world.policies(env), seed=0) for run in (env.run_synchronous, env.run_event_driven))
+        assert repr(sync.plans) == repr(event.plans) and sync.plans
+        starved = [count.starved for count in sync.plans.values() if count.sent == count.in_force]
+        assert len(starved) == len(sync.plans) and (any(starved) or recipe is ENDING), sync.plans
+
+
 def look_at_early_plans() -> None:
     """What begins later leaves what is in force, a single action, too."""
     for recipe in (ZONE, TALK):
@@ -113,6 +123,9 @@ def check_black_box(merge: Any, replan: Any, end: Any, thinking: float, act_dela
     mine = line().run_event_driven({"cart": policy()}, seed=0, schedule=config)
     box = under_network(line(), {"cart": config}, dt=0.1).run_event_driven({"cart": policy()}, seed=0)
     assert mine.rewards["cart"] == box.rewards["cart"], (merge, replan, end, thinking, act_delay)
+    counts = (replace(result.plans["cart"], sent=0) for result in (mine, box))  # in one, a thought is not sent yet
+    if thinking != 0.55:  # a plan that arrives within a step
+        assert repr(next(counts)) == repr(next(counts)), (merge, replan, end, thinking, act_delay)
 
 
 WAYS = [(way, act) for way in (0.0, 0.1, 0.2, 0.3, 0.55, 0.8) for act in (0.0, 0.2)]

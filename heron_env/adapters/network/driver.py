@@ -20,9 +20,10 @@ from heron_env.adapters.network.noops import Noops, copied, fits, sendable, vect
 from heron_env.adapters.network.sides import MASK, NOOP, AgentSide
 from heron_env.adapters.network.turns import TurnWorld
 from heron_env.core.plans import Plan, PlanInForce, SentPlan, merged, mixed
-from heron_env.envs.episodes import EpisodeResult, Percentiles
+from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.message_log import WatchedBroker
 from heron_env.envs.event.notes import together
+from heron_env.envs.percentiles import Percentiles
 from heron_env.envs.plan_counts import PlanTally
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.scheduling.broker import MessageBroker, Queue
@@ -276,7 +277,7 @@ class NetworkEpisode:
         overtaken = number <= side.force[0] or side.is_missed(number, command.action, 1, now)
         late, action = overtaken or decided < side.born, command.action
         if not late and type(action) is SentPlan:
-            old, action = side.plan, merged(action, side.plan, self.now, mixed)
+            old, action = side.plan, merged(action, side.before(self.now, action.period), self.now, mixed)
             late = action is None
         if late or not side.alive:
             self.cancelled += 1

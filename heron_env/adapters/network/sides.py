@@ -7,7 +7,7 @@ from typing import Any
 
 from heron_env.adapters.network.forms import Copy, ObservationForm
 from heron_env.adapters.network.noops import copied
-from heron_env.core.plans import NONE, PlanInForce, Running, SentPlan, course, mixed
+from heron_env.core.plans import NONE, PlanInForce, Running, SentPlan, course, held, mixed
 from heron_env.envs.event.notes import Note, least_delays, outlasting
 from heron_env.envs.plan_counts import PlanTally
 from heron_env.scheduling.timing import Timing, to_seconds
@@ -79,6 +79,10 @@ class AgentSide:
     def plan(self) -> PlanInForce | None:
         """The plan in force; None: none is."""
         return self.force[1] if type(self.force[1]) is PlanInForce else None
+
+    def before(self, now: int, period: int) -> PlanInForce | None:
+        """What a plan meets that arrives now, ns: a plan, or a single action that holds."""
+        return self.plan if self.plan or self.force[0] == NOOP else held(self.force[1], now, period)
 
     def due(self, now: int) -> Any:
         """The action in force at `now`, ns; None where it is the no-op."""

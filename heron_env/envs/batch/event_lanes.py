@@ -20,10 +20,11 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Group
 from heron_env.envs.batch.lanes import LaneEngine
 from heron_env.envs.batch.rows import Ended, Rows
-from heron_env.envs.episodes import EpisodeResult, Percentiles
+from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import in_time, score_legs, with_more
 from heron_env.envs.hooks import has_training_rewards, links_compiled
+from heron_env.envs.percentiles import Percentiles
 from heron_env.errors import ConfigError, ScheduleError
 from heron_env.scheduling.records import MessageCounts
 from heron_env.scheduling.sharing import MediumUse, overload, ways_of

@@ -220,7 +220,8 @@ class AgentLoop:
             return
         self.decided[rank] = number
         if type(values) is SentPlan or rank in self.plans.stands:
-            self.plans.decide(rank, number, values, now + c.timings[rank].act)
+            commanded = rank not in self.deciding
+            self.plans.decide(rank, number, values, now + c.timings[rank].act, commanded=commanded)
         if self.commanding[rank]:
             kind, more = (PushedCommand, (cause, *pushed)) if pushed else (Command, ())
             why = cause if pushed and cause else "command"
@@ -264,6 +265,8 @@ class AgentLoop:
         if rank in c.simulation.masks.ranks and c.simulation.lane.masked[rank]:
             c.mark_masked(rank)
         c.measuring.acted[rank] = now
+        if rank in self.plans.tallies:
+            self.plans.executed(rank, now, values)
         if "actions" in c.record:
             c.result.actions[c.simulation.model.hierarchy.ids[rank]].append((to_seconds(now), values))
         if self.reporting[rank]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from heron_env.core.policy import AnyPolicy, Policies
 from heron_env.envs.answering import Asking, InWords, begin_policies, mates_of
 from heron_env.envs.decisions import Deciders, decides, resolve_policies
-from heron_env.envs.episodes import EpisodeResult, Percentiles
+from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
@@ -19,6 +19,7 @@ from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.event.thinking import AnswerLoop, AnswerThreads, Thought, receive_letter
 from heron_env.envs.hooks import has_link_rule
+from heron_env.envs.percentiles import Percentiles
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, TraceError, ended_in
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.arrivals import Arrivals, Delivery
@@ -302,6 +303,7 @@ class EventRun:
             end_ns=self.reached if ended else None, thinking=self.answers.longest,
         ) + overload(result.media)  # fmt: skip
         result.kpis = self.env.kpis()
+        result.plans = {ids[rank]: counts for rank, counts in self.agents.plans.counts(self.reached).items()}
         result.footage = None if self.camera is None else self.camera.develop()
         if "rewards" not in c.record:
             result.rewards = {a: [(result.end_time, total)] for a, total in result.returns.items()}

@@ -7,10 +7,12 @@ from numpy.typing import NDArray
 
 from heron_env.core.plans import NONE, PlanInForce, Running, SentPlan, held, merged
 from heron_env.envs.event.context import EventContext
-from heron_env.envs.planning import Values, mixing, running
+from heron_env.envs.plan_counts import PlanCounts, PlanTally
+from heron_env.envs.planning import Values, mixing, running, tally_of
 from heron_env.scheduling.events import ActionEffect, PlanStep
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
+from heron_env.scheduling.timing import SECOND
 
 ACTION_EFFECT = int(Phase.ACTION_EFFECT)
 
@@ -25,18 +27,23 @@ class PlanLoop:
         past: by rank, what was in force: (since, ns; decision; plan), as far as an observation may still tell it.
         under_way: by rank, (decision, when it should take effect, ns; plan).
         stands: by rank, the last tick for which a plan stands that was decided (P9).
+        tallies: by rank, what became of the plans of those that decide; `counted`: up to when they know, ns.
     """
 
     def __init__(self, context: EventContext, clock: list[int]) -> None:
         self.context, self.clock = context, clock
+        self.tallies, self.counted = dict[int, PlanTally](), dict[int, int]()
         self.force, self.due = dict[int, tuple[int, PlanInForce]](), dict[int, int]()
         self.past = dict[int, list[tuple[int, int, PlanInForce | None]]]()
         self.under_way = dict[int, list[tuple[int, int, SentPlan]]]()
         self.stands = dict[int, int]()
 
-    def decide(self, rank: int, number: int, values: Values, due: int) -> None:
-        """A decision was made; it should take effect when it is `due`, ns."""
+    def decide(self, rank: int, number: int, values: Values, due: int, *, commanded: bool) -> None:
+        """A decision was made, or commanded; it should take effect when it is `due`, ns."""
         if type(values) is SentPlan:
+            if not commanded:
+                spec = self.context.simulation.model.specs[rank]
+                self.tallies.setdefault(rank, tally_of(spec)).sent()
             self.under_way.setdefault(rank, []).append((number, due, values))
             self.stands[rank] = int(self.context.timings[self.clock[rank]].number(values.last))
         else:
@@ -60,6 +67,8 @@ class PlanLoop:
     def take_up(self, event: ActionEffect, now: int) -> NDArray[np.float64] | None:
         """A decision takes effect: the action of now. None: it was a plan of times that are past (P5)."""
         c, rank, values = self.context, event.agent, event.values
+        self.count(rank, now)
+        tally = self.tallies.get(rank)
         if not isinstance(values, SentPlan):
             del self.force[rank]
             self.due.pop(rank, None)
@@ -69,6 +78,11 @@ class PlanLoop:
         begun = now // grid * grid
         before = self.force[rank][1] if rank in self.force else self._single(rank, begun, values.period)
         plan = merged(values, before, begun, mixing(c.simulation.model.specs[rank]))
+        if tally is not None:
+            if plan is None:
+                tally.refused(overtaken=False)
+            else:
+                tally.arrived(values, before if rank in self.force else None, plan, begun)
         if plan is None:
             if self.due.get(rank) == now:  # the action that waited for it, after all
                 self.context.scheduler.schedule(now, ACTION_EFFECT, rank, make(PlanStep, (rank, self.force[rank][0])))
@@ -89,6 +103,29 @@ class PlanLoop:
             self.context.scheduler.schedule(later, ACTION_EFFECT, rank, make(PlanStep, (rank, number)))
         action = plan.at(now)
         return self.context.simulation.model.specs[rank].noop.copy() if action is None else action.copy()
+
+    def executed(self, rank: int, now: int, action: NDArray[np.float64]) -> None:
+        """An action of a plan acts; its tally counts it."""
+        if rank in self.force:
+            self.counted[rank] = now // self.context.dt_ns * self.context.dt_ns
+            self.tallies[rank].executed(self.force[rank][1], now, action)
+
+    def count(self, rank: int, now: int) -> None:
+        """Tell its tally the control steps before `now`, ns, in which its action went on."""
+        while rank in self.tallies and rank in self.force and self.counted[rank] + self.context.dt_ns < now:
+            self.counted[rank] += self.context.dt_ns
+            action = self.context.simulation.lane.actions()[rank]
+            self.tallies[rank].executed(self.force[rank][1], self.counted[rank], action)
+
+    def counts(self, now: int) -> dict[int, PlanCounts]:
+        """By rank, what became of plans by `now`, ns, or until their agent ended."""
+        simulation, rewards, counts = self.context.simulation, self.context.result.rewards, dict[int, PlanCounts]()
+        for rank, tally in sorted(self.tallies.items()):
+            lived = rewards[simulation.model.hierarchy.ids[rank]]
+            end = now if simulation.alive[rank] or not lived else min(now, round(lived[-1][0] * SECOND))
+            self.count(rank, end)
+            counts[rank] = tally.counts(self.force.get(rank, (NONE, None))[1], end)
+        return counts
 
     def is_due(self, rank: int, now: int) -> bool:
         """Does the next action of the plan in force fall due now, and does no decision take effect at this instant?"""
