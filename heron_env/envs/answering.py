@@ -40,7 +40,7 @@ class Taken(NamedTuple):
     tokens: int
 
 
-def not_running(known: int) -> Running:
+def not_running(observed: int) -> Running:
     """Of an agent that is no part of a run."""
     return NOTHING
 

@@ -57,19 +57,19 @@ def tally_of(spec: ActionSpec) -> PlanTally:
 
 
 def running(
-    spec: ActionSpec, force: tuple[int, PlanInForce | None], coming: list[tuple[int, SentPlan]], known: int, now: int,
+    spec: ActionSpec, force: tuple[int, PlanInForce | None], coming: list[tuple[int, SentPlan]], observed: int, now: int,
     way: int, dt_ns: int,
 ) -> Running:  # fmt: skip
-    """What an agent knows of its actuator at `now`, ns, by an observation of `known` (P7).
+    """What an agent knows of its actuator at `now`, ns, by an observation of `observed` (P7).
 
     `coming`: plans under way, and when they should take effect; `way`: until an answer of now does, on average, ns.
     """
     number, plan = force
     step = plan.period if plan else coming[0][1].period if coming else dt_ns
     grid = min(dt_ns, step)
-    prefix, age = max(((now + way) // grid * grid - known) // step, 0), (now - known) // step
-    rows, said = course(plan, coming, known, step, prefix, mixing(spec))
-    index, delay = (plan.index(known), plan.delay) if plan else (0, None)
+    prefix, age = max(((now + way) // grid * grid - observed) // step, 0), (now - observed) // step
+    rows, said = course(plan, coming, observed, step, prefix, mixing(spec))
+    index, delay = (plan.index(observed), plan.delay) if plan else (0, None)
     actions = tuple(spec.noop.copy() if row is None else row.copy() for row in rows)
     return Running(number if plan else NONE, index, actions, age, prefix, max(said - age, 0), delay)
 
@@ -89,10 +89,10 @@ class PlayedPlans:
         self.force, self.due = dict[int, tuple[int, PlanInForce]](), dict[int, int]()
         self.tallies, self.idle, self._ended = dict[int, PlanTally](), set[int](), dict[int, int]()
 
-    def running(self, rank: int, known: int) -> Running:
+    def running(self, rank: int, observed: int) -> Running:
         """As of Asked."""
         model, force = self._env.simulation.model, self.force.get(rank, (NONE, None))
-        return running(model.specs[rank], force, [], known, known, 0, model.dt_ns)
+        return running(model.specs[rank], force, [], observed, observed, 0, model.dt_ns)
 
     def _take(self, rank: int, action: Any, now: int) -> bool:
         """Is a decision of now, ns, a plan, or nothing new? A single action replaces the plan."""

@@ -49,18 +49,18 @@ class PlanLoop:
         else:
             self.stands.pop(rank, None)
 
-    def running(self, rank: int, known: int) -> Running:
-        """What the agent knows of its actuator now, by an observation of `known`, ns (P7)."""
+    def running(self, rank: int, observed: int) -> Running:
+        """What the agent knows of its actuator now, by an observation of `observed`, ns (P7)."""
         c, past = self.context, self.past.get(rank, [])
-        while len(past) > 1 and past[1][0] <= known:
+        while len(past) > 1 and past[1][0] <= observed:
             del past[0]
-        number, plan = past[0][1:] if past and past[0][0] <= known else (NONE, None)
-        coming = [one for one in self.under_way.get(rank, ()) if one[0] > number and one[1] >= known]
+        number, plan = past[0][1:] if past and past[0][0] <= observed else (NONE, None)
+        coming = [one for one in self.under_way.get(rank, ()) if one[0] > number and one[1] >= observed]
         if rank in self.under_way:
             self.under_way[rank] = coming
         timing, simulation = c.timings[rank], c.simulation
         return running(
-            simulation.model.specs[rank], (number, plan), [one[1:] for one in coming], known, c.scheduler.now,
+            simulation.model.specs[rank], (number, plan), [one[1:] for one in coming], observed, c.scheduler.now,
             timing.act + timing.thinking, c.dt_ns,
         )  # fmt: skip
 
