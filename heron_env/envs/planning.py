@@ -57,8 +57,8 @@ def tally_of(spec: ActionSpec) -> PlanTally:
 
 
 def running(
-    spec: ActionSpec, force: tuple[int, PlanInForce | None], coming: list[tuple[int, SentPlan]], observed: int, now: int,
-    way: int, dt_ns: int,
+    spec: ActionSpec, force: tuple[int, PlanInForce | None], coming: list[tuple[int, SentPlan]], observed: int,
+    now: int, way: int, dt_ns: int,
 ) -> Running:  # fmt: skip
     """What an agent knows of its actuator at `now`, ns, by an observation of `observed` (P7).
 
@@ -77,15 +77,15 @@ def running(
 class PlayedPlans:
     """The plans of a synchronous run: nothing takes time, so each is in force at once (P11).
 
-    `deciders`: who has a policy, and takes no commands; `asked`: whose policy answers, perhaps that nothing is new.
+    `deciders`: who has a policy, and takes no commands; `answering`: whose policy may answer that nothing is new.
 
     Attributes:
         force: by rank, decision and plan in force; `due`: when its next action is, ns.
         tallies: by rank, what became of the plans of who has sent any; idle: who has just answered that nothing is new.
     """
 
-    def __init__(self, env: SynchronousEnv, deciders: Collection[int], asked: Collection[int]) -> None:
-        self._env, self._deciders, self._asked = env, deciders, asked
+    def __init__(self, env: SynchronousEnv, deciders: Collection[int], answering: Collection[int]) -> None:
+        self._env, self._deciders, self._answering = env, deciders, answering
         self.force, self.due = dict[int, tuple[int, PlanInForce]](), dict[int, int]()
         self.tallies, self.idle, self._ended = dict[int, PlanTally](), set[int](), dict[int, int]()
 
@@ -139,7 +139,7 @@ class PlayedPlans:
         ids, now = simulation.model.hierarchy.ids, simulation.step_index * simulation.model.dt_ns
         for rank in active:
             action = actions[ids[rank]]
-            if action is None and rank not in self._asked and rank not in self.tallies:
+            if action is None and rank not in self._answering and rank not in self.tallies:
                 continue  # a forgotten return
             if (self.force or action is None or type(action) is Plan) and self._take(rank, action, now):
                 del actions[ids[rank]]
