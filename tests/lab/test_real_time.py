@@ -12,7 +12,7 @@ import pytest
 from cli_kit import as_json, heron
 from endpoint_kit import serving
 
-from heron_env import Answer, Asked, ScheduleConfig, make
+from heron_env import Answer, Asked, Planned, ScheduleConfig, make
 from heron_env.errors import ConfigError
 from heron_env.injection import ExternalPolicy
 from heron_env.lab import run_real_time
@@ -155,6 +155,30 @@ def test_who_is_waited_for_holds_the_others_up():
     found, told = run_real_time(env, policies, speed=20.0, tolerance=0.02, wait_for_answers=True, seed=0)
     assert told.missed["battery_2"] >= 3 and not any(told.skipped.values()) and not told.answers
     assert found.same_course(env.run_event_driven({"battery_1": Thinker(0.0), "battery_2": hold}, seed=0))
+
+
+def rows(vector: np.ndarray, running: Any) -> Any:
+    """A plan of all that it knows; it takes its time."""
+    time.sleep(0.03)
+    known = float(vector.sum()) + running.index + running.prefix + running.age + running.number
+    return 0.3 * np.sin(known + np.arange(4.0))[:, None]
+
+
+def test_plans_by_the_wall_clock_are_those_of_the_event_clock():
+    env = make(GRID, max_steps=14)
+
+    def planning() -> dict[str, Any]:
+        return {"*": Planned(rows, replan=3, merge="blend", end="noop")}
+
+    waiting, _ = run_real_time(env, planning(), speed=30.0, tolerance=1.0, wait_for_answers=True, seed=0, schedule=SLOW)
+    event = env.run_event_driven(planning(), seed=0, schedule=SLOW)
+    assert waiting.same_course(event) and repr(waiting.plans) == repr(event.plans)
+
+    free, told = run_real_time(env, planning(), speed=20.0, tolerance=1.0, seed=0, schedule=SLOW)
+    again = env.run_event_driven(planning(), schedule=SLOW, arrivals=told.arrivals)
+    assert free.same_course(again) and repr(free.plans) == repr(again.plans)
+    spoken = env.run_event_driven(told.arrivals.policies(), schedule=SLOW, arrivals=told.arrivals)
+    assert free.same_course(spoken) and sum(count.in_force for count in free.plans.values()) > 6
 
 
 def test_an_endpoint_answers_when_it_answers():

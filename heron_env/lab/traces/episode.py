@@ -302,7 +302,7 @@ def plain(value: Any, where: str) -> Any:
             return value
         case float():
             return float(value) if math.isfinite(value) else repr(float(value))
-        case np.ndarray() | np.generic():
+        case np.ndarray() | np.generic() | SentPlan():
             return plain(value.tolist(), where)
         case Mapping():
             return {str(key): plain(item, f"{where}[{key!r}]") for key, item in value.items()}
