@@ -6,6 +6,7 @@ They live in an environment of their own (requirements.txt beside this file): `.
 import copy
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -16,7 +17,7 @@ from black_boxes import own, same
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import parallel_api_test
 
-from heron_env import Condition, ScheduleConfig, Sweep, under_network
+from heron_env import Condition, Plan, ScheduleConfig, Sweep, under_network
 
 pytest.importorskip("mpe2", reason="tests/foreign/requirements.txt is installed by .ci/run foreign")
 mo_gymnasium = pytest.importorskip("mo_gymnasium")
@@ -100,6 +101,42 @@ def test_a_pettingzoo_environment_without_delay_is_the_bare_one(name: str):
         assert same(a, b), step
     if name.endswith("zombies"):  # some die before the others
         assert {len(step[-1]) for step in courses[0] if len(step) == 6} > {0, 4}
+
+
+def played(name: str, config: ScheduleConfig, answer: Callable[[Any], Any]) -> Any:
+    """Two episodes under the network, as far as 40 steps; `answer`: what an action is given as."""
+    alone = name in SINGLE or name in OF_MO
+    build = mo_gymnasium.make if name in OF_MO else gymnasium.make
+    world = under_network(build(name) if alone else PARALLEL[name](), config)
+    spaces = (
+        {"": world.action_space} if alone else {agent: world.action_space(agent) for agent in world.possible_agents}
+    )
+    draws, course = {agent: drawn(space, rank) for rank, (agent, space) in enumerate(spaces.items())}, list[Any]()
+    for seed in (7, None):
+        seen, infos = world.reset(seed=seed)
+        for _ in range(12 if name.startswith("CarRacing") else 40):
+            if alone:
+                outcome = world.step(answer(draws[""](seen, infos)))
+                ended = outcome[2] or outcome[3]
+            else:
+                outcome = world.step({agent: answer(draws[agent](seen[agent], infos[agent])) for agent in world.agents})
+                ended = not world.agents
+            seen, infos = outcome[0], outcome[4]
+            course.append(copy.deepcopy((*outcome[:4], own({"": infos} if alone else infos))))
+            if ended:
+                break
+    world.close()
+    return course
+
+
+@pytest.mark.parametrize("thinking", [0.0, 1.7])
+@pytest.mark.parametrize("name", [*PARALLEL, *SINGLE, *OF_MO])
+def test_a_plan_of_one_is_its_action(name: str, thinking: float):
+    config = replace(HARD, thinking=thinking)
+    courses = played(name, config, lambda action: action), played(name, config, lambda action: Plan([action]))
+    assert len(courses[0]) == len(courses[1]) > 3
+    for step, (a, b) in enumerate(zip(*courses, strict=True)):
+        assert same(a, b), step
 
 
 def single_course(env: Any, most: int) -> list[Any]:

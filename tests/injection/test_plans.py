@@ -17,7 +17,7 @@ import pytest
 from cli_kit import heron
 from endpoint_kit import fast, no_sockets, question, serving
 from gymnasium import spaces
-from plan_worlds import Integrator, Switch, feedback, integrate, rolled_out
+from plan_worlds import Integrator, Switch, feedback, integrate, line, rolled_out
 
 from heron_env import Answer, Plan, Planned, ScheduleConfig, make, under_network
 from heron_env.core.plans import ENDS, MERGES, Running
@@ -99,6 +99,26 @@ def test_a_plan_over_http_is_played_as_in_process(ours: Any, theirs: Any, tier: 
         far = course(ExternalPolicy(fast(endpoint.url, privacy_tier=tier), fallback="fail"), there)
     assert far.same_course(local) and far.messages == local.messages and there.pushes == here.pushes
     assert len(set(here.pushes)) > 3
+
+
+def test_in_an_environment_of_ours_too_and_it_is_replayed(tmp_path: Path):
+    path, late = tmp_path / "run.jsonl", ScheduleConfig(thinking=0.2, act_delay=0.1)
+    runs = [line().run_event_driven({"cart": Local(merge="blend")}, seed=3, schedule=late)]
+    assert runs[0].plans["cart"].in_force > 3
+
+    def single(body: dict[str, Any]) -> dict[str, Any]:
+        """Our vectors are float32, and their decimals the shortest."""
+        body["decision"]["observation"]["vector"] = np.float32(body["decision"]["observation"]["vector"]).tolist()
+        return remote(merge="blend")(body)  # type: ignore[no-any-return]
+
+    with serving(single) as endpoint:
+        env = line()
+        with Recording(ExternalPolicy(fast(endpoint.url), env=env, fallback="fail"), path) as recording:
+            runs.append(env.run_event_driven({"cart": recording}, seed=3, schedule=late))
+    with no_sockets():
+        runs.append(line().run_event_driven({"cart": Recorded(path)}, seed=3, schedule=late))
+    assert all(run.same_course(runs[0]) and run.messages == runs[0].messages for run in runs)
+    assert line().run_synchronous({"cart": Local()}, seed=3).plans["cart"].sent == 20
 
 
 def test_a_recorded_run_of_plans_is_replayed_bit_for_bit_without_a_socket(tmp_path: Path):
