@@ -209,7 +209,7 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and (a == b or (a != a and b != b))
 
 
-OURS = {"aoi", "delivered", "is_active", "applied", "true_observation"}
+OURS = {"aoi", "delivered", "is_active", "applied", "index", "true_observation"}
 
 
 def own(infos: dict[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_what_does_not_plan_or_plans_by_itself_is_told():
     words = ["--plan", 4, "--axis", "thinking=0", *MORE, "--out", "out"]
     for policy, message in (
         ("random", "--plan 4: ['random'] has no function that answers [k, size], as policy.py:act"),
-        ("policy.py:drop", "must be a function, or an object with forward"),
+        ("policy.py:drop", "it plans already, play it as it is"),
         ("policy.py:one", "answered 3: must be a sequence of actions, [k, size]"),
     ):
         assert message in heron("sweep", ENV, policy, *words, code=2).stderr

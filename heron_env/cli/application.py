@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -202,7 +203,10 @@ def on_behalf(run: RunFolder) -> None:
 
 
 def parsed_options(texts: Sequence[str] | None) -> dict[str, Any]:
-    """`["dt=900", "control=zone"]` as a dictionary; values are JSON where they can be. Raises ConfigError."""
+    """`["dt=900", "control=zone"]` as a dictionary; values are JSON or numbers (.05) where they can be.
+
+    Raises ConfigError.
+    """
     options: dict[str, Any] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
@@ -211,7 +215,7 @@ def parsed_options(texts: Sequence[str] | None) -> dict[str, Any]:
         try:
             options[name] = json.loads(value)
         except json.JSONDecodeError:
-            options[name] = value
+            options[name] = float(value) if re.fullmatch(r"[+-]?(\d+\.|\.\d+)", value) else value
     return options
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heron_env.cli.application import POLICY, Allowed, EnvArgument, EnvOptions, Json, Trusted, built, parsed_options
-from heron_env.cli.sweep import CasesOption, MergeOption, PlanOption, RepeatsOption, SplitOption
+from heron_env.cli.sweep import CasesOption, RepeatsOption, SplitOption
 from heron_env.errors import ConfigError
 from heron_env.files.reading import decimal
 
@@ -33,6 +33,17 @@ UnderOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CAUSE=AMOUNT", help="What else is wrong at every amount, as msg_delay=3 or rate=1000; may be repeated."
+    ),
+]
+PlanOption = Annotated[
+    int | None,
+    typer.Option(min=2, metavar="K", help="A function (policy.py:act) answers several actions, [k, size]: send K."),
+]
+MergeOption = Annotated[
+    str | None,
+    typer.Option(
+        help="With --plan, what becomes of a plan when the next arrives: drop (default), restart, append, blend, "
+        "ensemble; or freeze: none comes before it has ended."
     ),
 ]
 WorkersOption = Annotated[int, typer.Option(min=1, help="Worker processes, started again for each test.")]

@@ -40,7 +40,8 @@ class Planned:
     ) -> None:  # fmt: skip
         decide = getattr(policy, "forward", policy)
         if not callable(decide):
-            raise ConfigError(f"Planned({policy!r:.60}): must be a function, or an object with forward")
+            remedy = "it plans already, play it as it is" if hasattr(policy, "answer") else "give one of them"
+            raise ConfigError(f"Planned({policy!r:.60}): is no function and no object with forward; {remedy}")
         if horizon is not None and (type(horizon) is not int or horizon < 1):
             raise ConfigError(f"Planned(horizon={horizon!r:.60}): must be a whole number >= 1, or None")
         steps, share = type(replan) is int and replan >= 1, is_number(replan) and 0.0 < replan < 1.0

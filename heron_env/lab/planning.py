@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.core.planned import Planned
-from heron_env.core.plans import MERGES
-from heron_env.core.policy import Policies
+from heron_env.core.plans import MERGES, NOTHING
+from heron_env.core.policy import Answer, Asked, Policies
 from heron_env.errors import ConfigError
 from heron_env.given import require_one_of
 from heron_env.lab.policies import PythonPolicy
@@ -21,9 +21,28 @@ FREEZE: Final = "freeze"
 """The scheme of who asks when the plan has ended: "restart" with replan="end"."""
 
 
+ONE: Final = "one action"
+"""The first action alone, of a plan that begins where the agent is: it knows of nothing that is running."""
+
+
+class OneAction:
+    """A planning policy as it is without plans."""
+
+    def __init__(self, policy: Any) -> None:
+        self._planned = Planned(policy, horizon=1)
+
+    def begin(self, seed: int, episode: int) -> None:
+        """An episode begins."""
+        self._planned.begin(seed, episode)
+
+    def answer(self, asked: Asked) -> Answer:
+        """A plan of one."""
+        return self._planned.answer(replace(asked, running=NOTHING))
+
+
 @dataclass(frozen=True)
 class PlannedPolicy(PythonPolicy):
-    """A function, or policies by agent, of which `horizon` actions are sent. `scheme`: of MERGES, or FREEZE."""
+    """A function, or policies by agent, of which `horizon` actions are sent. `scheme`: of MERGES, FREEZE or ONE."""
 
     horizon: int
     scheme: str
@@ -32,6 +51,8 @@ class PlannedPolicy(PythonPolicy):
         """Raises as PythonPolicy does, ConfigError also for what plans by itself."""
         how: Any = {"merge": "restart", "replan": "end"} if self.scheme == FREEZE else {"merge": self.scheme}
         policies: Any = super().build(env, seed)
+        if self.scheme == ONE:
+            return {agent: OneAction(policy) for agent, policy in policies.items()}
         return {agent: Planned(policy, horizon=self.horizon, **how) for agent, policy in policies.items()}
 
     def identity(self) -> str:
@@ -68,6 +89,6 @@ def planned(policies: Mapping[str, Any], horizon: int | None, merges: str | None
             result[name] = policy
             continue
         label = short[name] if [*short.values()].count(short[name]) == 1 else name
-        result[f"{label} one action"] = PlannedPolicy(policy.name, 1, "drop")
+        result[f"{label} one action"] = PlannedPolicy(policy.name, 1, ONE)
         result |= {f"{label} {scheme}": PlannedPolicy(policy.name, horizon, scheme) for scheme in schemes}
     return result

@@ -22,7 +22,7 @@ from heron_env import (
     SystemAgent,
     quantity,
 )
-from heron_env.envs import episodes
+from heron_env.envs import percentiles
 from heron_env.errors import UnknownAgent
 from heron_env.pictures.notebook import html_table
 
@@ -109,16 +109,16 @@ def test_the_picture_has_a_bar_for_each_quantity_from_zero_to_its_value():
 
 
 def test_percentiles_say_how_many_and_nan_where_there_are_none():
-    p = episodes.Percentiles.of([1.0, 2.0, 3.0, 10.0])
+    p = percentiles.Percentiles.of([1.0, 2.0, 3.0, 10.0])
     assert (p.count, p.mean, p.p50, p.max) == (4, 4.0, 2.5, 10.0)
     assert p.p95 == pytest.approx(8.95)
-    nothing = episodes.Percentiles.of([])
+    nothing = percentiles.Percentiles.of([])
     assert nothing.count == 0
     assert all(math.isnan(v) for v in (nothing.mean, nothing.p50, nothing.p95, nothing.max))
 
 
 def require_numpys(values: np.ndarray, share: float):
-    assert np.array(episodes.quantile(values, share)).tobytes() == np.array(np.quantile(values, share)).tobytes()
+    assert np.array(percentiles.quantile(values, share)).tobytes() == np.array(np.quantile(values, share)).tobytes()
 
 
 @given(

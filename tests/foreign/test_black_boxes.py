@@ -107,7 +107,7 @@ def played(name: str, config: ScheduleConfig, answer: Callable[[Any], Any]) -> A
     """Two episodes under the network, as far as 40 steps; `answer`: what an action is given as."""
     alone = name in SINGLE or name in OF_MO
     build = mo_gymnasium.make if name in OF_MO else gymnasium.make
-    world = under_network(build(name) if alone else PARALLEL[name](), config)
+    world = under_network(build(name) if alone else PARALLEL[name](), config, noop="random")
     spaces = (
         {"": world.action_space} if alone else {agent: world.action_space(agent) for agent in world.possible_agents}
     )

@@ -316,8 +316,8 @@ class NetworkEpisode:
         if type(action) is PlanInForce:
             plan, place, action = action, action.place(self.now), action.at(self.now)
             if side.plans is not None:
-                done = self.setting.noops.draw(side.rank, mask, *self.moment, self.number) if action is None else action
-                side.plans.executed(plan, self.now, done)
+                noop = self.setting.noops.draw(side.rank, mask, side.truth, *self.moment, self.number)
+                side.plans.executed(plan, self.now, noop if action is None else action)
             if place != side.index:
                 side.index = place
                 self._record(side, self.now, action)

@@ -19,7 +19,7 @@ from heron_env.adapters.network.filming import footage_of, frame_of, title_of
 from heron_env.adapters.network.forms import Parts, forms_of
 from heron_env.adapters.network.masks import flags_of
 from heron_env.adapters.network.noops import Noops, copied
-from heron_env.adapters.network.stacked import StackedPlans
+from heron_env.adapters.network.stacked import StackedPlans, require_single
 from heron_env.adapters.network.turns import TurnWorld
 from heron_env.core.plans import Merge, Plan, Running
 from heron_env.core.policy import AnsweringPolicy, Asked, Policies, decide_with, draw_of
@@ -29,7 +29,6 @@ from heron_env.envs.episodes import EpisodeResult, Record, checked_record
 from heron_env.envs.settings import read_seed
 from heron_env.errors import (
     ConfigError,
-    InvalidAction,
     ResetNeeded,
     RunInterrupted,
     ScheduleError,
@@ -246,8 +245,8 @@ class UnderNetwork:
                 draw = partial(draw_of, *episode.moment, name, number)
                 action = decide(observation, episode.number, draw)
                 plans = plans or type(action) is Plan or (self.stacked is not None and action is not None)
-                if action is None and not plans:  # a forgotten return; who plans may have nothing new
-                    raise InvalidAction(f"the policy of {name!r} returned None, and no plan before; return an action")
+                if not plans:
+                    require_single(name, action, self.network.action_spaces[side.rank])
                 return NOTHING_NEW if action is None else Chosen(action)
 
             return of_function

@@ -148,7 +148,8 @@ class AgentSide:
     def notes(self, step: int, end: int) -> Iterator[Note]:
         """Delays below one `step`, ns, which are easily misread (W1), and above all steps until the `end`, ns."""
         timing = self.timing
-        message, *ways = (max(delay, timing.min_delay) for delay in (timing.msg, timing.obs, timing.act))
+        decided = timing.act + timing.thinking
+        message, *ways = (max(delay, timing.min_delay) for delay in (timing.msg, timing.obs, decided))
         effects = ("observations", "are seen a step later"), ("commands", "count as if undelayed")
         for way, (what, effect) in zip(ways, effects, strict=True):
             if 0 < message + way < step:

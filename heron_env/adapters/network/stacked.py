@@ -13,6 +13,18 @@ from heron_env.errors import ConfigError, InvalidAction
 from heron_env.given import require_one_of, whole
 
 
+def require_single(agent: str, action: Any, space: spaces.Space[Any]) -> None:
+    """Raise InvalidAction where a function that has not planned returned nothing, or several actions of a Box."""
+    if action is None:  # a forgotten return; who plans may have nothing new
+        raise InvalidAction(f"the policy of {agent!r} returned None, and no plan before; return an action")
+    shape: tuple[int, ...] = getattr(action, "shape", None) or ()
+    if len(shape) > len(space.shape or ()) and shape[0] > 1 and shape[1:] == space.shape:
+        raise InvalidAction(
+            f"the policy of {agent!r} returned {shape[0]} actions, an array of shape {shape}, and an action has "
+            f"{space.shape}; make it a policy that plans: Planned(act), on a command line --plan K"
+        )
+
+
 class StackedPlans:
     """What `under_network(plan=k, merge=...)` makes of actions.
 
