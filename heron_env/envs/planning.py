@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,10 +32,10 @@ def read(simulation: Simulation, rank: int, action: Any, observed: int) -> Value
     return action.sent(observed, simulation.model.dt_ns, [spec.parse(row, agent) for row in action.actions])
 
 
-def shares(simulation: Simulation, rank: int, values: Values) -> dict[int, Values]:
+def shares(simulation: Simulation, rank: int, values: Values) -> Mapping[int, Values]:
     """What a commander's decision means for each child, by rank: of a plan row by row (P10)."""
     if not isinstance(values, SentPlan):
-        return dict(simulation.shares(rank, values.copy()))
+        return simulation.shares(rank, values.copy())
     rows = [simulation.shares(rank, row.copy()) for row in values.rows]
     return {child: values._replace(rows=tuple(row[child] for row in rows)) for child in rows[0]}
 

@@ -274,7 +274,8 @@ class NetworkEpisode:
         """At the environment: the newest is in force. False: its agent has ended, or something newer is."""
         side, number, now = self.sides[command.agent], command.number, self.scheduler.now
         decided = side.timing.nominal(number)
-        overtaken = number <= side.force[0] or side.is_missed(number, command.action, 1, now)
+        missed = side.failsafe and side.is_missed(number, command.action, 1, now)
+        overtaken = missed or number <= side.force[0]
         late, action = overtaken or decided < side.born, command.action
         if not late and type(action) is SentPlan:
             old, action = side.plan, merged(action, side.before(self.now, action.period), self.now, mixed)
@@ -292,7 +293,8 @@ class NetworkEpisode:
             if side.plans is not None:
                 side.plans.arrived(command.action, old, action, self.now)
             side.index, action = action.place(self.now), action.at(self.now)
-        self._record(side, now, action)
+        if self.record:
+            self._record(side, now, action)
         return True
 
     def _record(self, side: AgentSide, now: int, action: Any) -> None:
@@ -310,7 +312,7 @@ class NetworkEpisode:
         mask, space = side.mask if mask is None else mask, self.setting.action_spaces[side.rank]
         if mask is not None:
             self.result.masked.setdefault(side.name, 0)
-        if side.is_missed(*side.force, 2, self.now + 1):
+        if side.failsafe and side.is_missed(*side.force, 2, self.now + 1):
             side.force = (NOOP, None)
         side.applied, action = side.force
         if type(action) is PlanInForce:

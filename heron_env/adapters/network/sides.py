@@ -34,6 +34,7 @@ class AgentSide:
         under_way: plans, as far as it knows: (number, when they should arrive, plan).
         plans: what became of them; None before the first, and where nothing is measured.
         truth, mask: the environment's own, of the last boundary.
+        failsafe: does the no-op take the place of a missing command (T11)?
         lags: can the environment be elsewhere by the time that a command is applied? thinks: do decisions take time?
         masks: what came with each copy under way or arrived, by its boundary, ns: (its entry in the info, the mask).
     """
@@ -51,11 +52,15 @@ class AgentSide:
         self.past, self.under_way = dict[int, tuple[int, PlanInForce]](), tuple[tuple[int, int, SentPlan], ...]()
         self.lags, self.thinks = not timing.instant or timing.tick > dt_ns, timing.thinks
         self.plans: PlanTally | None = None
+        self.failsafe = timing.config.on_missing == "noop"
 
     def standing(self) -> dict[str, Any]:
         """What `go_back` takes, of an episode that is not measured."""
-        copies = {"copies": self.copies.copy()} if self.alive else {}
-        return vars(self) | copies | {"masks": self.masks.copy()}
+        standing = vars(self).copy()
+        standing["masks"] = self.masks.copy()
+        if self.alive:
+            standing["copies"] = self.copies.copy()
+        return standing
 
     def go_back(self, standing: dict[str, Any]) -> None:
         """Be again as `standing` says."""
@@ -132,7 +137,7 @@ class AgentSide:
 
         A plan stands for the decisions of all ticks up to its last action's (P9).
         """
-        if self.timing.config.on_missing != "noop":
+        if not self.failsafe:
             return False
         last = self.timing.number(action.last) if isinstance(action, PlanInForce | SentPlan) else number
         return self.timing.nominal(max(number, last) + ticks) < now

@@ -214,12 +214,13 @@ class AgentLoop:
         pushed, ns, if it was.
         """
         c = self.context
-        if isinstance(values, SentPlan) and not values.rows:  # nothing new
+        planned = type(values) is SentPlan
+        if planned and not cast(SentPlan, values).rows:  # nothing new
             self.plans.stands.setdefault(rank, self.decided[rank])
             self.decided[rank] = number
             return
         self.decided[rank] = number
-        if type(values) is SentPlan or rank in self.plans.stands:
+        if planned or rank in self.plans.stands:
             commanded = rank not in self.deciding
             self.plans.decide(rank, number, values, now + c.timings[rank].act, commanded=commanded)
         if self.commanding[rank]:
@@ -236,7 +237,8 @@ class AgentLoop:
 
     def take_effect(self, event: events.ActionEffect, now: int) -> None:
         """A decision takes effect, if its agent lives and its times are not past."""
-        c, rank, values = self.context, event.agent, cast(Any, event.values)
+        values: Any = event.values
+        c, rank = self.context, event.agent
         living = c.simulation.alive[rank]
         if living and (type(values) is SentPlan or rank in self.plans.force):
             values = self.plans.take_up(event, now)
@@ -245,8 +247,10 @@ class AgentLoop:
             c.mark_cancelled()
             return
         self._carry_out(rank, event.number, values, now)
-        decided = c.timings[self.clock[rank]].nominal(event.number)
-        c.latency[rank].append(to_seconds(now - getattr(event, "fired", decided)))
+        since = c.timings[self.clock[rank]].nominal(event.number)
+        if isinstance(event, events.PushedEffect):
+            since = event.fired
+        c.latency[rank].append(to_seconds(now - since))
 
     def play_on(self, event: events.PlanStep, now: int) -> None:
         """The next action of a plan; not of one that is down, and its set-point holds."""
@@ -271,7 +275,7 @@ class AgentLoop:
             c.result.actions[c.simulation.model.hierarchy.ids[rank]].append((to_seconds(now), values))
         if self.reporting[rank]:
             version, row = c.next_version(), c.measuring.row(rank)
-            cause = self.plans.cause(rank, now)
+            cause = self.plans.cause(rank, now) if rank in self.plans.force else "effect"
             c.send_report(rank, row, number, now, now, version, REPORT, cause, effect=True)
 
     def receive_report(self, report: StateReport, now: int) -> None:

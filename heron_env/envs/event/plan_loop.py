@@ -136,5 +136,5 @@ class PlanLoop:
 
     def cause(self, rank: int, now: int) -> str:
         """Of the report of an effect: the draws of a plan's actions are apart (T8)."""
-        place = self.force[rank][1].place(now) if rank in self.force else 0
+        place = self.force[rank][1].place(now)
         return f"effect {place}" if place else "effect"
