@@ -56,6 +56,22 @@ def tally_of(spec: ActionSpec) -> PlanTally:
     return PlanTally() if spec.dim_d else PlanTally(spec.low, spec.high)
 
 
+def arrive(
+    simulation: Simulation, rank: int, plan: SentPlan, old: PlanInForce | None, now: int, tally: PlanTally | None
+) -> PlanInForce | None:  # fmt: skip
+    """What is in force after a plan has come in the step that began at `now`, ns; None: it is refused (P4, P5).
+
+    `old`: the plan in force; without one, a single action holds until this one begins.
+    """
+    before = old or held(np.array(simulation.lane.actions()[rank]), now, plan.period)
+    force = merged(plan, before, now, mixing(simulation.model.specs[rank]))
+    if tally is not None and force is None:
+        tally.refused(overtaken=False)
+    elif tally is not None and force is not None:
+        tally.arrived(plan, old, force, now)
+    return force
+
+
 def running(
     spec: ActionSpec, force: tuple[int, PlanInForce | None], coming: list[tuple[int, SentPlan]], observed: int,
     now: int, way: int, dt_ns: int,
@@ -119,14 +135,8 @@ class PlayedPlans:
         simulation = self._env.simulation
         if not simulation.alive[rank] or rank in simulation.down:
             return
-        spec, old = simulation.model.specs[rank], self.force.get(rank)
-        before = old[1] if old else held(np.array(simulation.lane.actions()[rank]), now, plan.period)
-        taken, tally = merged(plan, before, now, mixing(spec)), self.tallies.get(rank)
-        if tally is not None:
-            if taken is None:
-                tally.refused(overtaken=False)
-            else:
-                tally.arrived(plan, old and old[1], taken, now)
+        old = self.force.get(rank, (NONE, None))[1]
+        taken = arrive(simulation, rank, plan, old, now, self.tallies.get(rank))
         if taken is not None:
             self.force[rank], self.due[rank] = (number, taken), now
         for child, part in shares(simulation, rank, plan).items():

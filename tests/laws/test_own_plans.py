@@ -116,6 +116,13 @@ def look_at_early_plans() -> None:
     for recipe in (ZONE, TALK):
         check_parity(short(recipe, start=2.0, k=2, replan=3, period=2.0))
 
+    class Later:
+        def answer(self, asked: Asked) -> Answer:
+            return Answer([1.0] if not asked.number else Plan([[2.0]], start=0.3) if asked.number == 1 else None)
+
+    actions = line().run_event_driven({"cart": Later()}, seed=0).actions["cart"]
+    assert [float(value[0]) for _, value in actions] == [1.0, 1.0, 2.0] and actions[-1][0] == 0.4
+
 
 def check_black_box(merge: Any, replan: Any, end: Any, thinking: float, act_delay: float) -> None:
     """The own clock and `under_network` give one course; what is running goes into the plans."""
@@ -349,7 +356,7 @@ FAULTS: dict[str, tuple[Any, str, Any]] = {
         own.read(simulation, rank, action, 0))),
     "a_push_counts_from_its_tick": (agents, "read", lambda simulation, rank, action, observed: (
         own.read(simulation, rank, action, observed // 10**9 * 10**9))),
-    "restart_within_a_step": (plan_loop, "merged", lambda new, old, now, mix: plans.merged(
+    "restart_within_a_step": (own, "merged", lambda new, old, now, mix: plans.merged(
         new, old, now + 10**7 if new.merge == "restart" else now, mix)),
     "changes_are_missed": (PlanInForce, "changes_after", lambda self, now: None),
     "nothing_new_takes_time": (thinking.AnswerLoop, "accept", lambda self, answer, *of: (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.plans import NONE, PlanInForce, Running, SentPlan, held, merged
+from heron_env.core.plans import NONE, PlanInForce, Running, SentPlan
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.plan_counts import PlanCounts, PlanTally
-from heron_env.envs.planning import Values, mixing, running, tally_of
+from heron_env.envs.planning import Values, arrive, running, tally_of
 from heron_env.scheduling.events import ActionEffect, PlanStep
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
@@ -68,21 +68,14 @@ class PlanLoop:
         """A decision takes effect: the action of now. None: it was a plan of times that are past (P5)."""
         c, rank, values = self.context, event.agent, event.values
         self.count(rank, now)
-        tally = self.tallies.get(rank)
         if not isinstance(values, SentPlan):
             del self.force[rank]
             self.due.pop(rank, None)
             self.past[rank].append((now, event.number, None))
             return values
         grid = min(c.dt_ns, values.period)  # or two clocks would round the beginning of "restart" differently
-        begun = now // grid * grid
-        before = self.force[rank][1] if rank in self.force else self._single(rank, begun, values.period)
-        plan = merged(values, before, begun, mixing(c.simulation.model.specs[rank]))
-        if tally is not None:
-            if plan is None:
-                tally.refused(overtaken=False)
-            else:
-                tally.arrived(values, before if rank in self.force else None, plan, begun)
+        old = self.force.get(rank, (NONE, None))[1]
+        plan = arrive(c.simulation, rank, values, old, now // grid * grid, self.tallies.get(rank))
         if plan is None:
             if self.due.get(rank) == now:  # the action that waited for it, after all
                 self.context.scheduler.schedule(now, ACTION_EFFECT, rank, make(PlanStep, (rank, self.force[rank][0])))
@@ -90,9 +83,6 @@ class PlanLoop:
         self.force[rank] = (event.number, plan)
         self.past.setdefault(rank, []).append((now, event.number, plan))
         return self.action(rank, now)
-
-    def _single(self, rank: int, now: int, period: int) -> PlanInForce:
-        return held(np.array(self.context.simulation.lane.actions()[rank]), now, period)
 
     def action(self, rank: int, now: int) -> NDArray[np.float64]:
         """What the plan in force says now; its next action is scheduled."""
