@@ -17,7 +17,6 @@ RUN pip install --no-cache-dir --constraint build/constraints.txt torch
 COPY pyproject.toml README.md LICENSE build/
 COPY heron_env build/heron_env
 RUN pip install --no-cache-dir --constraint build/constraints.txt './build[train,plots,agents,mqtt]' && rm -r build
-COPY examples/demo.py examples/
 # Compiled rules and results, in folders that the user may write.
 ENV HERON_CACHE_DIR=/home/heron/.cache/heron_env
 RUN install --directory --owner heron --mode 700 .cache .cache/heron_env runs

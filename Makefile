@@ -1,4 +1,4 @@
-# setup: .venv with everything for development   demo: train, evaluate on both clocks, write runs/demo/report.html
+# setup: .venv with everything for development   demo: train without and under a network, evaluate under it, write runs/demo/report.html
 # notebooks: execute them and write their outputs   docs: the pages, docs/_build/index.html
 # test: the quick tests, laws on named examples among them; a worker that has none left takes tests of another
 # lint: format, rules, types
@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt heron_env/_version.py
 	@touch $@
 
 demo: setup
-	$(BIN)/python examples/demo.py
+	$(BIN)/heron demo
 
 test: setup
 	$(BIN)/python -m pytest -x -q -n $(WORKERS) --dist worksteal -m "not draw and not e2e and not far"

@@ -124,7 +124,7 @@ def test_a_documented_container_runs_what_exists_and_is_reached_from_this_machin
 
 def test_several_containers_are_documented():
     assert [" ".join(words[words.index("heron_env") + 1 :][:2]) for words in DOCUMENTED] == [
-        "", "python examples/demo.py", "heron serve",
+        "", "heron demo", "heron serve",
     ]  # fmt: skip
 
 

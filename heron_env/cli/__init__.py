@@ -26,7 +26,7 @@ def _add(name: str, command: Callable[..., Any], *lines: str) -> None:
     app.command(name, epilog=examples(*lines))(command)
 
 
-_add("demo", demo.demo, "heron demo", "heron demo --short --out runs/short")
+_add("demo", demo.demo, "heron demo", "heron demo energy --out runs/energy")
 _add("envs", environments.envs, "heron envs", "heron envs --json")
 _add(
     "describe",

@@ -1,126 +1,251 @@
-"""`heron demo`: train, evaluate on both clocks, split the gap by cause, and write a report."""
+"""`heron demo`: train without and under a network, evaluate under it, split the loss by cause, and write a report."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from heron_env.cli.application import INTERRUPTED, Json
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.lab.sweep.conditions import SYNC, Condition, along, one_at_a_time
 
 if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
     from heron_env.lab.runs import RunFolder
     from heron_env.lab.sweep.sweep import SweepResult
 
-WORSE: Final = 1
-"""Exit code: the trained policy earns no more in the mean than chance and doing nothing."""
-TRAINED: Final = "trained"
-RUN, DELAYS, CAUSES = "policy", "delays", "causes"
-"""Folders of the run and of the two sweeps."""
-ALONE: Final = ("do nothing", "random")
-"""What needs no network to be measured."""
+UNDECIDED: Final = 1
+"""Exit code: the returns are not in the order that the demo shows, or their intervals overlap."""
+WITHOUT, UNDER, TUNED, NOTHING, RANDOM = "trained without it", "trained under it", "tuned rule", "do nothing", "random"
+EVALUATION, CAUSES = "evaluation", "causes"
+"""Folders of the two sweeps."""
 
 
 @dataclass(frozen=True)
-class DemoPlan:
-    """How much is done.
+class Demo:
+    """What is trained, measured and shown.
 
     Attributes:
-        training: arguments of `train()`; its time limit is for machines that are slower than most.
-        days: held-out test cases.
-        cause_days: test cases on which the gap is taken apart by cause.
-        delays: of actions, s; the synchronous clock is always there for comparison.
+        trainings: by name of the policy: the network that it is trained under, or None.
+        training: arguments of every `train()`.
+        network: that policies are evaluated under, beside the synchronous clock.
+        also: more conditions of the evaluation.
+        wrong: several causes, for the split of the loss.
+        cases, cause_cases: held-out cases of the two sweeps.
+        rules: baselines that are evaluated, too; alone: on the synchronous clock alone.
+        candidates: constants of the rule "rule"; the best under the network, on `tuning` validation cases, is shown.
+        order: names, best first: returns that the demo is about, under the network, or on the synchronous clock.
+        film: who is filmed, under the network.
     """
 
-    env_id: str = "heron/EnergyManagement-v1"
-    training: dict[str, Any] = field(default_factory=lambda: {"total_steps": 1_200_000, "time_limit": 90.0})
-    days: int = 10
-    cause_days: int = 3
-    delays: tuple[float, ...] = (0.0, 30.0, 60.0, 120.0)
-    processes: int = 2
+    env_id: str
+    trainings: Mapping[str, Mapping[str, float] | None]
+    training: Mapping[str, Any]
+    network: Condition
+    wrong: Condition
+    order: tuple[tuple[str, ...], ...]
+    also: tuple[Condition, ...] = ()
+    cases: int = 100
+    cause_cases: int = 24
+    rules: tuple[str, ...] = (NOTHING,)
+    alone: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+    tuning: int = 12
+    film: tuple[str, str] | None = None
+    processes: int = field(default=2, kw_only=True)
 
 
-FULL = DemoPlan()
-SHORT = DemoPlan(
-    training={"total_steps": 1_200_000, "time_limit": 25.0, "validations": 3, "validation_episodes": 4},
-    days=2, cause_days=1, delays=(0.0, 60.0),
-)  # fmt: skip
+LATE: Final = Condition(msg_delay=0.5)
+DEMOS: Final = {
+    "words": Demo(
+        "heron/GuidedWalker-v0",
+        {WITHOUT: None, UNDER: {"msg_delay": 0.5}},
+        {"total_steps": 600_000, "critic": "central"},
+        LATE, Condition(msg_delay=0.5, act_delay=0.2, loss=0.1),
+        ((UNDER, NOTHING, WITHOUT),),
+        candidates=tuple(f"rule(gain={gain}, damping={x})" for gain in (0.2, 0.25, 0.3) for x in (0.1, 0.2, 0.3)),
+        film=(UNDER, "walker_0"),
+    ),
+    "energy": Demo(
+        "heron/EnergyManagement-v1",
+        {"trained": None},
+        {"total_steps": 1_200_000, "time_limit": 90.0},
+        Condition(act_delay=60.0), Condition(obs_delay=6.0, msg_delay=6.0, act_delay=30.0, loss=0.05, noise=0.1),
+        (("trained", NOTHING), ("trained", RANDOM)),
+        also=tuple(along(act_delay=(0.0, 30.0, 120.0))), cases=10, cause_cases=20,
+        rules=(NOTHING, RANDOM), alone=(NOTHING, RANDOM),
+    ),
+}  # fmt: skip
+"""By name."""
+SHORT: Final[dict[str, dict[str, Any]]] = {
+    "words": {"training": {"total_steps": 20_000, "critic": "central", "validations": 1}, "cases": 3, "cause_cases": 2},
+    "energy": {"training": {"total_steps": 1_200_000, "time_limit": 25.0, "validations": 2}, "cases": 2,
+               "cause_cases": 1, "also": ()},
+}  # fmt: skip
+"""What is other with --short."""
 
 
 def demo(
-    short: Annotated[bool, typer.Option("--short", help="A few seconds of training and two days, for CI.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of networks, exploration and episodes.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the policy, two sweeps and the report.")] = Path("runs/demo"),
+    which: Annotated[
+        str, typer.Argument(help="words: a guide and a walker who talk; energy: a distribution grid.")
+    ] = "words",
+    short: Annotated[
+        bool, typer.Option("--short", help="Little training and few cases, for CI; nothing is decided.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the trainings.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for policies, sweeps, film and report.")] = Path("runs/demo"),
     as_json: Json = False,
 ) -> None:
-    """Train on the synchronous clock, evaluate on both, split the loss by cause, write a report; about four minutes.
+    """Train without and under a network, evaluate under it, split the loss by cause; about two minutes.
 
-    Exit code 1 if the trained policy does not beat random and do-nothing.
-    """
-    from heron_env.lab.learning.train import train, unfinished
+    Exit code 1 if the returns are not in the order that the demo shows, with intervals apart.
+    """  # fmt: skip
+    from heron_env.lab.learning.train import unfinished
     from heron_env.lab.output import styled, terminal
     from heron_env.lab.show.document import write_report
     from heron_env.lab.show.report import Sources, report_of
     from heron_env.lab.sweep.tables import to_rich
 
-    plan, console, run = SHORT if short else FULL, terminal(quiet=as_json), None
+    if which not in DEMOS:
+        raise ConfigError(f"heron demo {which!r:.60}: there are {', '.join(DEMOS)}.{did_you_mean(which, DEMOS)}")
+    plan, console, runs = _plan(which, short), terminal(quiet=as_json), {}
     _clear(out)
     try:
-        console.print(styled(("1. Training", "bold"), f" on {plan.env_id}, synchronous clock"))
-        run = train(plan.env_id, out / RUN, seed=seed, progress=not as_json, **plan.training)
-        console.print(styled(("2. Evaluation", "bold"), f" on both clocks, {plan.days} held-out cases"))
-        sweeps = _sweeps(plan, run, out, progress=not as_json)
-        console.print(to_rich(delays := next(sweeps)))
-        console.print(styled(("3. Causes", "bold"), f" of the gap, {plan.cause_days} held-out cases"))
-        causes = next(sweeps)
+        steps = plan.training["total_steps"]
+        names = " and ".join(plan.trainings)
+        console.print(styled(("1. Training", "bold"), f" on {plan.env_id}: {names}, {steps:,} steps, seed {seed}"))
+        runs = _trained(plan, out, seed)
+        console.print(styled(("2. Evaluation", "bold"), f" under {plan.network.words}, {plan.cases} held-out cases"))
+        evaluation = _evaluated(plan, runs, out)
+        console.print(to_rich(evaluation))
+        console.print(styled(("3. Causes", "bold"), f" of the loss, {plan.cause_cases} held-out cases"))
+        causes = _split(plan, runs, out)
     except KeyboardInterrupt as error:
-        left = unfinished(out / RUN)
-        if run is not None:
-            left = f"The policy is trained and kept: heron sweep {out / RUN} --preset delays"
+        left = " ".join(unfinished(_folder(out, name)) for name in plan.trainings)
+        if runs:
+            left = f"The policies are trained and kept: heron sweep {_folder(out, next(iter(runs)))} --preset delays"
         console.print(f"\nInterrupted. {left}")
         raise typer.Exit(INTERRUPTED) from error
-    title = f"{plan.env_id}: trained on one clock, evaluated on two"
-    report = report_of(Sources(sweeps=[delays, causes], runs=[run]), title=title)
+    title = f"{plan.env_id}: trained without and under a network, seed {seed}"
+    report = report_of(Sources(sweeps=[evaluation, causes], runs=[*runs.values()]), title=title)
+    verdicts = [_verdict(evaluation, plan, order) for order in plan.order]
     write_report(out, report)
-    console.print("\n".join(report.finding), style="bold")
-    console.print(", ".join(str(out / name) for name in ("report.html", RUN, DELAYS, CAUSES)))
+    films = _film(plan, runs, out)
+    console.print("\n".join(words for words, _ in verdicts), style="bold")
+    console.print(", ".join(map(str, [out / "report.html", *films, *(out / name for name in (EVALUATION, CAUSES))])))
     if as_json:
-        typer.echo((out / DELAYS / "table.json").read_text(encoding="utf-8"), nl=False)
-    if not _beats_others(delays):
-        console.print(f"In the mean {TRAINED!r} earns no more than {' and '.join(map(repr, ALONE))}.", style="red")
-        raise typer.Exit(WORSE)
+        typer.echo((out / EVALUATION / "table.json").read_text(encoding="utf-8"), nl=False)
+    if not short and not all(apart for _, apart in verdicts):
+        console.print("This is not the order that the demo shows, or intervals overlap.", style="red")
+        raise typer.Exit(UNDECIDED)
 
 
-def _beats_others(delays: SweepResult) -> bool:
-    """Does the policy earn more than chance and doing nothing?"""
-    own, *others = (delays.point(name).mean.value for name in (TRAINED, *ALONE))
-    return own > max(others)
+def _plan(which: str, short: bool) -> Demo:
+    return replace(DEMOS[which], **SHORT[which]) if short else DEMOS[which]
+
+
+def _folder(out: Path, name: str) -> Path:
+    """Of a training."""
+    return out / name.replace(" ", "-")
 
 
 def _clear(out: Path) -> None:
-    """Remove what a former demo left there, which is of another policy."""
+    """Remove what a former demo left there, which is of other policies."""
     out.mkdir(parents=True, exist_ok=True)
-    (out / "report.html").unlink(missing_ok=True)
-    for folder in (out / DELAYS, out / CAUSES):
+    for name in ("report.html", "film.gif"):
+        (out / name).unlink(missing_ok=True)
+    for folder in (out / EVALUATION, out / CAUSES):
         if (folder / "sweep.json").is_file():
             shutil.rmtree(folder)
 
 
-def _sweeps(plan: DemoPlan, run: RunFolder, out: Path, *, progress: bool) -> Iterator[SweepResult]:
-    """Under late actions, beside what it corrects and rules; under a realistic network, cause by cause."""
-    from heron_env.lab.sweep.conditions import along, one_at_a_time
-    from heron_env.lab.sweep.presets import realistic
+def _trained(plan: Demo, out: Path, seed: int) -> dict[str, RunFolder]:
+    """All at once, a process each: they share nothing."""
+    from heron_env.lab.runs import RunFolder
+
+    with ProcessPoolExecutor(plan.processes, get_context("spawn")) as pool:
+        begun = {
+            name: pool.submit(_train, plan.env_id, str(_folder(out, name)), seed, network, dict(plan.training))
+            for name, network in plan.trainings.items()
+        }
+        return {name: RunFolder.open(future.result()) for name, future in begun.items()}
+
+
+def _train(env_id: str, folder: str, seed: int, network: Any, settings: dict[str, Any]) -> str:
+    """In a process of its own."""
+    from heron_env.lab.learning.train import train
+    from heron_env.scheduling.timing import ScheduleConfig
+
+    schedule = None if network is None else ScheduleConfig(**network)
+    return str(train(env_id, folder, seed=seed, schedule=schedule, progress=False, **settings).path)
+
+
+def _evaluated(plan: Demo, runs: Mapping[str, RunFolder], out: Path) -> SweepResult:
+    """The policies beside rules, without and under the network."""
     from heron_env.lab.sweep.sweep import Sweep
     from heron_env.registry import make
 
-    env, policy = make(plan.env_id), {TRAINED: str(run.path)}
-    rules = {name: name for name in (run.config.base, env.benchmark().strongest, *ALONE) if name is not None}
-    late, causes = along(act_delay=plan.delays), one_at_a_time(realistic(env.dt))
-    first = Sweep.of(plan.env_id, {**policy, **rules}, late, cases=plan.days, sync_only=ALONE)
-    yield first.run(out / DELAYS, processes=plan.processes, progress=progress)
-    second = Sweep.of(plan.env_id, policy, causes, cases=plan.cause_days)
-    yield second.run(out / CAUSES, processes=plan.processes, progress=progress)
+    env = make(plan.env_id)
+    policies = {name: str(run.path) for name, run in runs.items()} | {rule: rule for rule in plan.rules}
+    if plan.candidates:
+        policies[TUNED] = _tuned(plan, env)
+    elif (strongest := env.benchmark().strongest) is not None:
+        policies[strongest] = strongest
+    conditions = [plan.network, *plan.also]
+    sweep = Sweep.of(plan.env_id, policies, conditions, cases=plan.cases, sync_only=plan.alone)
+    return sweep.run(out / EVALUATION, processes=plan.processes, progress=False)
+
+
+def _tuned(plan: Demo, env: HeronEnv) -> str:
+    """The candidate that earns most under the network, on validation cases."""
+    from heron_env.lab.benchmark import cases
+    from heron_env.lab.sweep.sweep import Sweep
+
+    held = cases(env, plan.tuning, split="validation")
+    sweep = Sweep.of(plan.env_id, {name: name for name in plan.candidates}, [plan.network], cases=held)
+    found = sweep.run(processes=plan.processes, progress=False)
+    return max(plan.candidates, key=lambda name: found.point(name, plan.network).mean.value)
+
+
+def _split(plan: Demo, runs: Mapping[str, RunFolder], out: Path) -> SweepResult:
+    """What each cause costs the policy that was trained without a network."""
+    from heron_env.lab.sweep.sweep import Sweep
+
+    name = next(iter(runs))
+    sweep = Sweep.of(plan.env_id, {name: str(runs[name].path)}, one_at_a_time(plan.wrong), cases=plan.cause_cases)
+    return sweep.run(out / CAUSES, processes=plan.processes, progress=False)
+
+
+def _verdict(result: SweepResult, plan: Demo, order: tuple[str, ...]) -> tuple[str, bool]:
+    """Returns in the order that is shown, best first; whether their intervals are in that order, and apart."""
+    condition = SYNC if {*order} & {*plan.alone} else plan.network
+    means = [result.point(name, condition).mean for name in order]
+    texts = (
+        f"{name} {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}]" for name, mean in zip(order, means, strict=True)
+    )
+    apart = all(first.low > second.high for first, second in pairwise(means))
+    return f"{condition.words}, return in {result.sweep.unit}: {', '.join(texts)}", apart
+
+
+def _film(plan: Demo, runs: Mapping[str, RunFolder], out: Path) -> Iterator[Path]:
+    """An episode under the network."""
+    if plan.film is None:
+        return
+    from heron_env.registry import make
+
+    name, agent = plan.film
+    env = make(plan.env_id)
+    result = env.run_event_driven(
+        runs[name].policies(), seed=0, schedule=plan.network.schedule(env), record=("rewards", "frames")
+    )
+    path = out / "film.gif"
+    result.watch(agent).save(path)
+    yield path

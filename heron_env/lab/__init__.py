@@ -21,7 +21,7 @@ GONE = {
     "hierarchy_figure": "describe_environment(env_id, options)[0].plot()",
     "margin_figure": f"{_PLOT} of margin() or read_margin()",
     "network_of": _NETWORK,
-    "run_demo": "run the command heron demo, or examples/demo.py, which is train, Sweep.of(...).run and write_report",
+    "run_demo": "run the command heron demo: it is train, Sweep.of(...).run and write_report",
     "sweep_figure": f"{_PLOT}, SweepResult.plot(cause)",
     "unique": "Sweep.of takes each condition once by itself; list(dict.fromkeys(conditions)) does the same",
     "waterfall_figure": "result.decompositions[0].plot(unit)",
