@@ -106,50 +106,53 @@ def demo(
 ) -> None:
     """Train without and under a network, evaluate under it, split the loss by cause; about two minutes.
 
-    Exit code 1 if the returns are not in the order that the demo shows, with intervals apart.
+    Exit code 1 if the returns are not in the order that the demo shows, or their intervals overlap.
     """  # fmt: skip
-    from heron_env.lab.learning.train import unfinished
-    from heron_env.lab.output import styled, terminal
+    from heron_env.lab.output import terminal
     from heron_env.lab.show.document import write_report
     from heron_env.lab.show.report import Sources, report_of
-    from heron_env.lab.sweep.tables import to_rich
+    from heron_env.lab.sweep.sweep import read_sweep
 
     if which not in DEMOS:
         raise ConfigError(f"heron demo {which!r:.60}: there are {', '.join(DEMOS)}.{did_you_mean(which, DEMOS)}")
-    plan, console, runs = _plan(which, short), terminal(quiet=as_json), {}
+    plan, console = replace(DEMOS[which], **SHORT[which] if short else {}), terminal(quiet=as_json)
     _clear(out)
+    runs = _stages(plan, out, seed, console)
+    evaluation, causes = (read_sweep(out / name) for name in (EVALUATION, CAUSES))
+    title = f"{plan.env_id}: trained without and under a network, seed {seed}"
+    write_report(out, report_of(Sources(sweeps=[evaluation, causes], runs=[*runs.values()]), title=title))
+    verdicts = [_verdict(evaluation, plan, order) for order in plan.order]
+    console.print("\n".join(words for words, _ in verdicts), style="bold")
+    console.print(", ".join(map(str, [out / "report.html", *_film(plan, runs, out), out / EVALUATION, out / CAUSES])))
+    if as_json:
+        typer.echo((out / EVALUATION / "table.json").read_text(encoding="utf-8"), nl=False)
+    if not short and not all(decided for _, decided in verdicts):
+        console.print("This is not the order that the demo shows, or intervals overlap.", style="red")
+        raise typer.Exit(UNDECIDED)
+
+
+def _stages(plan: Demo, out: Path, seed: int, console: Any) -> dict[str, RunFolder]:
+    """Train and measure. Ctrl-C says what is left, and ends the program."""
+    from heron_env.lab.learning.train import unfinished
+    from heron_env.lab.output import styled
+    from heron_env.lab.sweep.tables import to_rich
+
+    runs: dict[str, RunFolder] = {}
     try:
-        steps = plan.training["total_steps"]
-        names = " and ".join(plan.trainings)
-        console.print(styled(("1. Training", "bold"), f" on {plan.env_id}: {names}, {steps:,} steps, seed {seed}"))
+        what = f"{' and '.join(plan.trainings)}, {plan.training['total_steps']:,} steps, seed {seed}"
+        console.print(styled(("1. Training", "bold"), f" on {plan.env_id}: {what}"))
         runs = _trained(plan, out, seed)
         console.print(styled(("2. Evaluation", "bold"), f" under {plan.network.words}, {plan.cases} held-out cases"))
-        evaluation = _evaluated(plan, runs, out)
-        console.print(to_rich(evaluation))
+        console.print(to_rich(_evaluated(plan, runs, out)))
         console.print(styled(("3. Causes", "bold"), f" of the loss, {plan.cause_cases} held-out cases"))
-        causes = _split(plan, runs, out)
+        _split(plan, runs, out)
     except KeyboardInterrupt as error:
         left = " ".join(unfinished(_folder(out, name)) for name in plan.trainings)
         if runs:
             left = f"The policies are trained and kept: heron sweep {_folder(out, next(iter(runs)))} --preset delays"
         console.print(f"\nInterrupted. {left}")
         raise typer.Exit(INTERRUPTED) from error
-    title = f"{plan.env_id}: trained without and under a network, seed {seed}"
-    report = report_of(Sources(sweeps=[evaluation, causes], runs=[*runs.values()]), title=title)
-    verdicts = [_verdict(evaluation, plan, order) for order in plan.order]
-    write_report(out, report)
-    films = _film(plan, runs, out)
-    console.print("\n".join(words for words, _ in verdicts), style="bold")
-    console.print(", ".join(map(str, [out / "report.html", *films, *(out / name for name in (EVALUATION, CAUSES))])))
-    if as_json:
-        typer.echo((out / EVALUATION / "table.json").read_text(encoding="utf-8"), nl=False)
-    if not short and not all(apart for _, apart in verdicts):
-        console.print("This is not the order that the demo shows, or intervals overlap.", style="red")
-        raise typer.Exit(UNDECIDED)
-
-
-def _plan(which: str, short: bool) -> Demo:
-    return replace(DEMOS[which], **SHORT[which]) if short else DEMOS[which]
+    return runs
 
 
 def _folder(out: Path, name: str) -> Path:
@@ -231,8 +234,8 @@ def _verdict(result: SweepResult, plan: Demo, order: tuple[str, ...]) -> tuple[s
     texts = (
         f"{name} {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}]" for name, mean in zip(order, means, strict=True)
     )
-    apart = all(first.low > second.high for first, second in pairwise(means))
-    return f"{condition.words}, return in {result.sweep.unit}: {', '.join(texts)}", apart
+    decided = all(first.low > second.high for first, second in pairwise(means))
+    return f"{condition.words}, return in {result.sweep.unit}: {', '.join(texts)}", decided
 
 
 def _film(plan: Demo, runs: Mapping[str, RunFolder], out: Path) -> Iterator[Path]:

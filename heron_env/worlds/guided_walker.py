@@ -39,13 +39,13 @@ class Goal(FeatureProvider):
     y: float = quantity(low=-1.0, high=1.0, unit="m")
 
 
-class Speech(FeatureProvider):
+class Utterance(FeatureProvider):
     """Two numbers that the guide says; they mean what the two learn that they mean."""
 
     words: np.ndarray = quantity(default=(0.0, 0.0), shape=(2,), low=-1.0, high=1.0, to_owner=False)
 
 
-class Heard(Inbox):
+class GoalHeard(Inbox):
     """The words that arrived last."""
 
     words: np.ndarray = quantity(default=(0.0, 0.0), shape=(2,), low=-1.0, high=1.0)
@@ -60,11 +60,11 @@ class Body(FeatureProvider):
     vy: float = quantity(low=-FAR, high=FAR, unit="m/s")
 
 
-class Push(FeatureProvider):
+class Thrust(FeatureProvider):
     """What pushes the walker: its set-point, and the acceleration of a full push."""
 
-    x: float = quantity(low=-1.0, high=1.0, observed=False)
-    y: float = quantity(low=-1.0, high=1.0, observed=False)
+    x: float = quantity(default=0.0, low=-1.0, high=1.0, observed=False)
+    y: float = quantity(default=0.0, low=-1.0, high=1.0, observed=False)
     force: float = quantity(default=8.0, low=0.0, high=FAR, unit="m/s^2", observed=False)
 
 
@@ -75,14 +75,14 @@ class Miss(FeatureProvider):
     distance: float = quantity(low=0.0, high=4.0 * FAR, unit="m", observed=False)
 
 
-class Guide(FieldAgent):
+class GoalTeller(FieldAgent):
     """Sees the goal, and speaks."""
 
-    features = (Goal, Speech)
+    features = (Goal, Utterance)
     action = Continuous([-1.0, -1.0], [1.0, 1.0])
 
     @staticmethod
-    @rule(writes=Speech.words)
+    @rule(writes=Utterance.words)
     def apply_action(action: Vector) -> Any:
         return action
 
@@ -96,17 +96,17 @@ class Guide(FieldAgent):
 class Walker(FieldAgent):
     """Sees itself, and hears the guide."""
 
-    features = (Body, Push, Heard)
+    features = (Body, Thrust, GoalHeard)
     action = Continuous([-1.0, -1.0], [1.0, 1.0])
 
     @staticmethod
-    @rule(writes=(Push.x, Push.y))
+    @rule(writes=(Thrust.x, Thrust.y))
     def apply_action(action: Vector) -> tuple[float, float]:
         return action[0], action[1]
 
     @staticmethod
     @rule(writes=(Body.x, Body.y, Body.vx, Body.vy))
-    def advance(body: Body, push: Push, dt: float) -> tuple[float, float, float, float]:
+    def advance(body: Body, push: Thrust, dt: float) -> tuple[float, float, float, float]:
         slowed = 0.75 ** (dt / 0.1)
         vx, vy = slowed * body.vx + push.force * push.x * dt, slowed * body.vy + push.force * push.y * dt
         return body.x + vx * dt, body.y + vy * dt, vx, vy
@@ -148,14 +148,14 @@ class GuidedWalkerEnv(HeronEnv):
     @staticmethod
     @rule(writes=(Goal.x, Goal.y, Body.x, Body.y))
     def begin(world: World) -> None:
-        goal, body, drawn = world[Guide].Goal, world[Walker].Body, world.draw("places", 4)
+        goal, body, drawn = world[GoalTeller].Goal, world[Walker].Body, world.draw("places", 4)
         goal.x[0], goal.y[0] = 2.0 * drawn[0] - 1.0, 2.0 * drawn[1] - 1.0
         body.x[0], body.y[0] = 2.0 * drawn[2] - 1.0, 2.0 * drawn[3] - 1.0
 
     @staticmethod
     @rule(writes=Miss.distance)
     def advance(world: World, dt: float) -> None:
-        goal, body = world[Guide].Goal, world[Walker].Body
+        goal, body = world[GoalTeller].Goal, world[Walker].Body
         x, y = goal.x[0] - body.x[0], goal.y[0] - body.y[0]
         world.Miss.distance[0] = (x * x + y * y) ** 0.5
 
@@ -199,7 +199,7 @@ class WalkDrawing:
 
     def show(self, world: World, observed: Any) -> "WalkDrawing":
         """All at its place."""
-        goal, body = world[Guide].Goal, world[Walker].Body
+        goal, body = world[GoalTeller].Goal, world[Walker].Body
         places = np.array([[goal.x[0], goal.y[0]], [body.x[0], body.y[0]]])
         if np.abs(places).max() > 0.95 * self.reach:  # the square grows with a walker that leaves it
             self.reach = 1.15 * max(np.abs(places).max(), 1.05)
@@ -232,8 +232,8 @@ def guided_walker(force: float = 8.0, max_steps: int | None = 50, **options: Any
     """
     if not is_number(force) or not 0.0 <= force <= FAR:
         raise ConfigError(f"guided_walker(force={force!r:.60}): must be a number from 0 to {FAR:g}, m/s^2")
-    words = StateShare(Speech.words, Heard.words, [("guide_0", "walker_0")])
-    agents = Guide("guide_0"), Walker("walker_0", Push(force=force))
+    words = StateShare(Utterance.words, GoalHeard.words, [("guide_0", "walker_0")])
+    agents = GoalTeller("guide_0"), Walker("walker_0", Thrust(force=force))
     return GuidedWalkerEnv(SystemAgent("system_agent", *agents, exchange=words), max_steps=max_steps, **options)
 
 

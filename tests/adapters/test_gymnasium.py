@@ -24,6 +24,7 @@ CONTROLS: dict[str, list[dict[str, object]]] = {
     "heron/Crypto-v0": [{"continuous": True}, {"continuous": False}],
     "heron/WorldComm-v0": [{"continuous": True}, {"continuous": False}],
     "heron/TrafficCorridor-v0": [{}],
+    "heron/GuidedWalker-v0": [{}],
     "heron/GraphColoring-v0": [{}],
 }
 SHIPPED = [  # EnergyManagement takes longer than all others together
