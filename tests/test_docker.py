@@ -21,7 +21,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 DOCKERFILE = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
 STEPS = [tuple(line.split(maxsplit=1)) for line in DOCKERFILE.splitlines() if line and not line.startswith("#")]
-PAGE = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
 SHELL = re.sub(r"\\\n\s*", "", "".join(re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)))
 DOCUMENTED = [shlex.split(line, comments=True) for line in SHELL.splitlines() if line.startswith("docker run ")]
 
