@@ -53,7 +53,7 @@ SHORT = DemoPlan(
 
 def demo(
     short: Annotated[bool, typer.Option("--short", help="A few seconds of training and two days, for CI.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of networks, exploration and episodes.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of networks, exploration and episodes.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the policy, two sweeps and the report.")] = Path("runs/demo"),
     as_json: Json = False,
 ) -> None:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from public_texts import dialect
 from serve.browser import browsing
 
 from heron_env import ScheduleConfig, make
@@ -21,6 +22,7 @@ def text() -> str:
 def test_the_page_names_no_address_to_load_from(text: str):
     assert not re.findall(r"https?:|url\(|@import|<link (?!rel=\"icon\" href=\"data:,\")|<script src|fetch\(", text)
     assert set(re.findall(r'"data:([^,"]*),', text)) == {"image/webp;base64", ""}
+    assert dialect(text) == []
 
 
 @pytest.mark.browser
