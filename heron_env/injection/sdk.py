@@ -221,7 +221,7 @@ def serve_policy(
         policy: of any form, for all agents; or policies by agent, group or "*".
         env: whose observations come; it is reset here and belongs to the server. Or its id.
         host: another one than this machine's loopback needs a token.
-        port: 0: any that is free.
+        port: 0 picks a free one.
         seed: of policies that draw; requests never contain the environment's.
         token_env: the environment variable that holds the token which requests must bring as `Authorization: Bearer`.
 

@@ -17,7 +17,8 @@ from heron_env.lab.show.document import NOT_DRAWN, Report, Section
 from heron_env.lab.sweep.margin import FILE, Margin, read_margin
 from heron_env.lab.sweep.presets import realistic
 from heron_env.lab.sweep.records import SETTINGS
-from heron_env.lab.sweep.sentences import costliest, finding, reasons, summary
+from heron_env.lab.sweep.sentences import costliest, finding, reasons
+from heron_env.lab.sweep.summary import summary
 from heron_env.lab.sweep.sweep import SweepResult, read_sweep
 from heron_env.lab.traces import file as trace_file
 from heron_env.lab.traces.episode import Episode

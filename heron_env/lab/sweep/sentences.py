@@ -51,31 +51,6 @@ def finding(result: Measurements) -> list[str]:
     return [*texts, *others, *reasons(result), *answer_sentences(result)]
 
 
-def summary(results: Sequence[Measurements]) -> list[str]:
-    """Say in three sentences what the first policy earns, what the network costs it most, and by which cause."""
-    policy = results[0].policies[0]
-    level, changes = Level(results[0], policy), Changes(results[0], policy)
-    texts = [f"{level.earned}{level.nearest}."]
-    if changes.costs and changes.lowers:
-        worst, count = changes.largest, sum(cost.gap.value > 0.0 for cost in changes.significant)
-        share = f", {worst.lost.percent()} of its gain over doing nothing" if worst.lost.known else ""
-        few = f"; {count} of {len(changes.costs)} conditions lower its return" if len(changes.costs) > 1 else ""
-        texts.append(f"The network costs it most under {worst.condition}: {worst.gap}{share}{few}.")
-    elif changes.costs:
-        texts.append(str(changes).partition(". ")[0].removesuffix(".") + ".")
-    by_cause = [each for result in results for each in result.decompositions if each.policy == policy]
-    return texts + [_most(by_cause[-1])] * bool(by_cause)
-
-
-def _most(parts: Decomposition) -> str:
-    gap, largest = parts.gap.mean, max(parts.parts, key=lambda part: part.mean.value)
-    if gap.known and not gap.excludes_zero:
-        return f"All causes together take {gap}, {UNCLEAR}: more cases are needed to split it."
-    if gap.known and not largest.mean.low > 0.0:
-        return f"All causes together take {gap}; no single cause is {UNCLEAR.replace('not ', '')}."
-    return f"Of {gap} that all causes take together, {largest.words} takes most: {largest.mean}."
-
-
 @dataclass(frozen=True)
 class Level:
     """What a policy earns on the synchronous clock; of the first one its differences to all others: figures alone."""
@@ -138,23 +113,11 @@ class Level:
         share = f", {self.foresight}" if self.foresight else ""
         return f"On {self.cases} {self.policy!r}{seeds} earns {self.sync} on the synchronous clock{first}{share}"
 
-    @property
-    def nearest(self) -> str:
-        """`, 3.10 [2.00, 4.20] less than 'MPC'`: how it compares with the other policy nearest to it; "" of one."""
-        if not self.against:
-            return ""
-        other, more = min(self.against, key=lambda pair: abs(pair[1].value))
-        if more.known and not more.excludes_zero:
-            return f"; its difference to {other!r}, {more}, is {UNCLEAR}"
-        return (
-            f", {more if more.value > 0.0 else more.negative} {'more' if more.value > 0.0 else 'less'} than {other!r}"
-        )
-
     def __str__(self) -> str:
         """Then its differences to the others, and whether it gains anything."""
         covered = self.no_gain and NOTHING
-        others = ", ".join(f"{more} to {other!r}" for other, more in self.against if other != covered)
-        difference = f"Its mean difference is {others}." if others else ""
+        others = "; to ".join(f"{other!r}: {more}" for other, more in self.against if other != covered)
+        difference = f"Mean difference to {others}." if others else ""
         return " ".join(filter(None, (f"{self.earned}.", difference, self.no_gain)))
 
 
