@@ -1,4 +1,4 @@
-"""Every error this library raises on purpose, as one tree.
+"""All errors of this library, as one tree.
 
 HeronError
 ├── ConfigError (ValueError)            something was declared wrongly
@@ -11,22 +11,22 @@ HeronError
 │   ├── RunFolderError                  a run folder that can't be read
 │   ├── TraceError                      a recorded episode that can't be read or run again
 │   ├── FixtureError                    recorded answers of external agents that can't be read, or don't fit
-│   └── Untrusted                       a file names code that nobody vouched for
+│   └── Untrusted                       a file names code that is not trusted
 ├── RuleError (TypeError)               a rule's signature or what it returned
 ├── InvalidAction (ValueError)          an action outside its space
 ├── UnknownAgent (KeyError)             an id that is not in this environment
 ├── UnknownFeature (KeyError)           a feature or field that does not exist here
 │   └── UnknownField (AttributeError)   the same, asked for with a dot
 ├── UnknownEnvironment (KeyError)       an id that is not registered
-├── RemovedName (ImportError)           a public name of an earlier version; says what takes its place
+├── RemovedName (ImportError)           a public name of an earlier version; names its replacement
 ├── NoOptimum (RuntimeError)            the solver found no optimum
 ├── WorkerLost (RuntimeError)           a worker process was killed
-├── ExternalAgentError (RuntimeError)   an endpoint gave no answer that counts, and `fallback: fail` was asked for
+├── ExternalAgentError (RuntimeError)   an endpoint gave no valid answer, and the fallback is `fail`
 ├── CheckFailed (AssertionError)        an environment breaks a law that `heron check` asks about
 ├── ResetNeeded (RuntimeError)          step() before reset(), or after the episode's end
-└── RunInterrupted (RuntimeError)       somebody else moved the environment of a run, or tried to
+└── RunInterrupted (RuntimeError)       other code moved the environment of a run, or tried to
 
-HeronWarning (UserWarning) is no error: legal, and probably not what its author means.
+HeronWarning (UserWarning): legal, but probably not intended.
 """
 
 import difflib
@@ -51,7 +51,7 @@ class HeronError(Exception):
 
 
 class HeronWarning(UserWarning):
-    """Legal, and probably not what its author means; the message says how to mend it."""
+    """Legal, but probably not intended; the message has the remedy."""
 
 
 class ConfigError(HeronError, ValueError):
@@ -63,7 +63,7 @@ class FeatureError(ConfigError):
 
 
 class HierarchyError(ConfigError):
-    """The tree of agents is wrong: duplicate ids, two roots, nobody to act."""
+    """The tree of agents is wrong: duplicate ids, two roots, no agent that acts."""
 
 
 class ScheduleError(ConfigError):
@@ -126,7 +126,7 @@ class FixtureError(ConfigError):
 
 
 class Untrusted(ConfigError):
-    """A file names something to run that is not registered, and that nobody vouched for: see `heron_env.trust`."""
+    """A file names code that is neither registered nor trusted: see `heron_env.trust`."""
 
 
 class RuleError(HeronError, TypeError):
@@ -154,23 +154,23 @@ class UnknownEnvironment(HeronError, KeyError):
 
 
 class RemovedName(HeronError, ImportError):
-    """A public name of an earlier version; the message says what takes its place."""
+    """A public name of an earlier version; the message names its replacement."""
 
 
 class WorkerLost(HeronError, RuntimeError):
-    """A worker process ended suddenly, killed by the system or by somebody; what was finished counts."""
+    """A worker process was killed; finished episodes are kept."""
 
 
 class ExternalAgentError(HeronError, RuntimeError):
-    """An endpoint gave no answer that counts, and no fallback is allowed: `fallback="fail"`."""
+    """An endpoint gave no valid answer, and the fallback is "fail"."""
 
 
 class NoOptimum(HeronError, RuntimeError):
-    """HiGHS gave no optimal solution, with and without presolve; the message has its own words."""
+    """HiGHS found no optimal solution, with and without presolve; the message has its reason."""
 
 
 class CheckFailed(HeronError, AssertionError):
-    """An environment does not keep what every environment has to; the message has each failure and its remedy."""
+    """An environment fails conformance checks; the message has each failure and its remedy."""
 
 
 class ResetNeeded(HeronError, RuntimeError):
@@ -178,7 +178,7 @@ class ResetNeeded(HeronError, RuntimeError):
 
 
 class RunInterrupted(HeronError, RuntimeError):
-    """An environment that a run is on was moved by somebody else, or would be; the message names the copy to use."""
+    """The environment of a run was moved by other code, or would be; the message names the copy to use."""
 
 
 def did_you_mean(name: object, candidates: Iterable[object]) -> str:

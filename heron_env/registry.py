@@ -272,7 +272,7 @@ def is_here(id: str) -> bool:
 
 
 def registered() -> list[str]:
-    """All ids, in the order of their registration, and those that installed packages declare besides.
+    """Return all ids, in the order of registration, then those of installed packages.
 
     Returns:
         Ids, such as "heron/BatteryGrid-v0".

@@ -103,7 +103,7 @@ def standard_normal(u: float) -> float:
 
 
 def stream(seed: int, *parts: str | int) -> np.random.Generator:
-    """A numpy generator of its own for (seed, parts): switching one stream on shifts no other.
+    """Return a numpy generator for (seed, parts); each has its own stream.
 
     Returns:
         A `numpy.random.Generator`.

@@ -102,10 +102,8 @@ Behave = Callable[[Exchange], Awaitable[None]]
 class Fault:
     """What the server does, and what the client must make of it.
 
-    Attributes:
-        code: of the outcome, empty for a good answer.
-        requests: that the client sends.
-        arrive: those of them that reach the server.
+    Attributes: code: of the outcome, empty for a good answer; requests: that the client sends; arrive: those of them
+        that reach the server.
     """
 
     name: str
@@ -349,12 +347,9 @@ async def length_too_small(exchange: Exchange) -> None:
 class FaultServer:
     """See the module; `beat` and `late` are the pauses of its behaviours, s.
 
-    Attributes:
-        answer: what a good agent makes of a request.
-        requests: that arrived, also the connections that were reset before one could.
-        heads, bodies: what arrived, where `record` is set.
-        arrivals: when, `time.perf_counter()`.
-        most_in_flight: requests that were under way at the same time.
+    Attributes: answer: what a good agent makes of a request; requests: that arrived, also the connections that were
+        reset before one could; heads, bodies: what arrived, where `record` is set; arrivals: when,
+        `time.perf_counter()`; most_in_flight: requests that were under way at the same time.
     """
 
     def __init__(

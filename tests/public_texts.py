@@ -1,8 +1,9 @@
-"""What users read of the library at the prompt: docstrings of public names, and the command line's help."""
+"""What users read of the library: docstrings of public names, the command line's help; and words not to use there."""
 
 import importlib
 import inspect
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,19 @@ from heron_env.errors import RemovedName
 
 PROMISED = json.loads((Path(__file__).parent / "golden" / "public_names.json").read_text(encoding="utf-8"))
 OTHERS = ("benchmarl", "tensordict", "torchrl", "ray", "minari")
+DIALECT = re.compile(
+    r"nothing wrong|synchronous twin|costliest|obey or watch|second copy|earns \w+ (a return of )?-?\d|no bound is near"
+    r"|specification's|a card where|weights are improved|any that is free|what else is wrong|hold the others|step being"
+    r"|other's names|least-most|\(sum of rewards, all agents\) (less|more)|\A(of|as of|where to|what it|whom|by how) ",
+    re.IGNORECASE,
+)
+"""Phrases that a reader must read twice, once used here."""
+
+
+def dialect(text: str) -> list[str]:
+    """Those phrases in a text, or in the words of a page."""
+    words = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL) if "<html" in text else text
+    return [found[0] for found in DIALECT.finditer(words)]
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

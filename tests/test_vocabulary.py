@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ends import Mixed
-from public_texts import command_help, docstrings
+from public_texts import command_help, dialect, docstrings
 from small_worlds import Panel
 
 import heron_env
@@ -222,7 +222,7 @@ def printed() -> Iterator[tuple[str, str]]:
 def test_public_docstrings_the_commands_help_and_reports_use_common_words():
     texts = [*docstrings(), *command_help(), *printed()]
     assert len(texts) > 700
-    assert {name: words for name, text in texts if (words := private_words(text))} == {}
+    assert {name: words for name, text in texts if (words := private_words(text) + dialect(text))} == {}
 
 
 @pytest.mark.parametrize(
@@ -231,10 +231,11 @@ def test_public_docstrings_the_commands_help_and_reports_use_common_words():
         ("An effect falls due whose action it has not been told.", ["falls due", "told"]),
         ("A killed run is gone on with.", ["gone on"]),
         ("The age `told` falls linearly; agents whose turn it is hold what they know, beside 'told'.", []),
+        ("<html>'mine' earns system_agent -23.09 with nothing wrong.", ["earns system_agent -2", "nothing wrong"]),
     ],
 )
 def test_private_words_are_found(text: str, words: list[str]):
-    assert private_words(text) == words
+    assert private_words(text) + dialect(text) == words
 
 
 FUNCTIONS = {name for name in heron_env.__all__ if inspect.isfunction(getattr(heron_env, name))}

@@ -195,7 +195,7 @@ def report(found: Results) -> str:
         "EUR a day. 95 % intervals over days; where training seeds are pooled (trained), over seeds and days. Loss:",
         "share of the gain over doing nothing on the synchronous clock. Every episode: episodes.csv.gz.",
         "",
-        f"Event-driven with nothing wrong, every run equals its synchronous twin bit for bit: {same}.",
+        f"Under an ideal network, every run equals the synchronous run bit for bit: {same}.",
     ]
     if REFERENCES in found:
         lines += ["", "## How good could a policy be?", "", *reference_table(found[REFERENCES])]

@@ -1,6 +1,6 @@
-"""The same environments for other frameworks; a name imports its framework when it is first used.
+"""Wrappers for other frameworks; a name imports its framework when it is first used.
 
-What needs a library that few have is in a module of its own: `heron_env.adapters.rllib`.
+Wrappers for rarer libraries are in modules of their own: `heron_env.adapters.rllib`.
 """
 
 from heron_env.lazily import lazily

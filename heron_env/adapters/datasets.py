@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AgentEpisode:
-    """One agent's episode of T decisions.
+    """Episode of one agent with T decisions.
 
     Attributes:
         observations: float32 `[T + 1, d]`: what it decided on, as the network brought it, and at last what it would see
@@ -55,7 +55,7 @@ class AgentEpisode:
 def record_decisions(
     env: HeronEnv, policies: Policies, *, seed: int | None = None, schedule: AnySchedule = None
 ) -> list[AgentEpisode]:
-    """Run one whole episode; those agents that decided at least once, in the order of the hierarchy.
+    """Run one episode; return the agents that decided, in the order of the hierarchy.
 
     Args:
         env: must have an end of its own.
@@ -147,7 +147,7 @@ def write_minari(
     schedule: AnySchedule = None, per: str = "group", version: int = 0, about: Mapping[str, str] | None = None,
     **options: Any,
 ) -> dict[str, MinariDataset]:  # fmt: skip
-    """Run whole episodes and write what each agent saw, decided and earned; the datasets by group, or by agent.
+    """Run episodes and write each agent's observations, actions and rewards; return the datasets by group or agent.
 
     Datasets are `NAME/GROUP-vVERSION` in the folder of MINARI_DATASETS_PATH, else in Minari's own; nothing is uploaded.
     An agent's episode is one of the dataset's: observations `[T + 1, d]`, actions, rewards, terminations, truncations

@@ -113,7 +113,7 @@ class JointEnv(gymnasium.Env[Vector, NDArray[Any]]):
         return self.heron.render()
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
         self.heron.close()
 
     def _join(self, observations: dict[str, Vector]) -> Vector:
@@ -147,7 +147,7 @@ def _join_actions(heron: HeronEnv, agents: tuple[str, ...]) -> tuple[spaces.Spac
 
 
 class HeronVectorEnv(VectorEnv[Rows, NDArray[Any], NDArray[Any]]):
-    """`num_envs` environments, each as one controller sees it: JointEnv says what observations, actions and ends are.
+    """`num_envs` environments, each controlled as a whole; observations, actions and ends are those of JointEnv.
 
     Observations float32 `[num_envs, floats]`, actions `[num_envs, elements]`, rewards and ends `[num_envs]`; infos by
     group and name, `[num_envs, agents, ...]`, with Gymnasium's masks `_name`, made when first looked at, which must be

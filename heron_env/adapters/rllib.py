@@ -89,7 +89,7 @@ class HeronMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]
         return self.heron.render()
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
         self.heron.close()
 
     def _of_turns(

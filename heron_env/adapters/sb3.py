@@ -74,7 +74,7 @@ class HeronVecEnv(VecEnv):
         )
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seeds for the next `reset()`, one per slot: environment i gets seed + i. None: keep the old.
+        """Store seeds for the next `reset()`: environment i gets seed + i. None: keep the old.
 
         Raises ConfigError for what is no seed.
         """
@@ -83,7 +83,7 @@ class HeronVecEnv(VecEnv):
         return self._seeds
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
-        """Options for the next `reset()`: one mapping for all, or a list of one per slot. Raises ConfigError."""
+        """Store options for the next `reset()`: one mapping for all, or one per slot. Raises ConfigError."""
         if isinstance(options, Mapping | None):
             options = [dict(options or {})] * self.num_envs
         each = [mapping(some, "set_options(): options") for some in several(options, "set_options(): options")]
@@ -94,7 +94,7 @@ class HeronVecEnv(VecEnv):
         super().set_options(each)
 
     def reset(self) -> Observations:
-        """Start an episode everywhere; uses and clears what `seed()` and `set_options()` stored. `[slots, obs]`."""
+        """Start an episode everywhere, with the seeds and options stored before; return observations `[slots, obs]`."""
         every = slice(None, None, self.agents_per_env)
         first, self.reset_infos = self._slots.start(self._seeds[every], self._options[every])
         self._reset_seeds()
@@ -102,14 +102,14 @@ class HeronVecEnv(VecEnv):
         return first  # type: ignore[no-any-return]
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Take the actions `[slots, size]` (or `[slots]`). Raises InvalidAction for another shape."""
+        """Store the actions `[slots, size]` (or `[slots]`). Raises InvalidAction for another shape."""
         values, slots, size = as_array(actions), self.num_envs, self._slots.spec.size
         if values.shape[:1] != (slots,) or values.size != slots * size:
             raise InvalidAction(f"actions have shape {values.shape}, expected {(slots, size)}")
         self._actions = values.reshape(*self._slots.shape, -1)
 
     def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
-        """Observations `[slots, obs]`, rewards, dones `[slots]`, infos. Raises InvalidAction, naming env and agent."""
+        """Step and return observations `[slots, obs]`, rewards, dones `[slots]`, infos. Raises InvalidAction."""
         if self._actions is None:
             raise InvalidAction("step_wait(): there are no actions; call step_async(actions) first")
         return self._slots.step(self._actions)
@@ -125,7 +125,7 @@ class HeronVecEnv(VecEnv):
         return isinstance(attr_name, str) and hasattr(self.batch.env, attr_name)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """The attribute of each slot's environment. Raises UnknownField, an AttributeError, where there is none."""
+        """Return the attribute of each slot's environment. Raises UnknownField, an AttributeError, if missing."""
         if is_one_of(attr_name, ("render_mode",)):  # one for all; SB3 asks before anything runs
             return [self.batch.env.render_mode for _ in self._get_indices(indices)]
         return [self._attribute(env, attr_name) for env in self._of(indices)]
@@ -148,17 +148,17 @@ class HeronVecEnv(VecEnv):
         return [results[env] for env in envs]
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """What each slot may choose now, bool `[slots, choices]`, one element after another: for MaskablePPO."""
+        """Return the allowed choices of each slot, bool `[slots, choices]`, for MaskablePPO."""
         if (masks := self._slots.masks()) is None:
             return np.ones((self.num_envs, len(everything(self._slots.spec))), dtype=np.bool_)
         return masks.reshape(self.num_envs, -1).astype(np.bool_)
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
-        """Never wrapped by Gymnasium wrappers."""
+        """Return False for each slot: Gymnasium wrappers are not used."""
         return [False for _ in self._get_indices(indices)]
 
     def get_images(self) -> list[NDArray[np.uint8] | None]:
-        """One picture per environment."""
+        """Return one picture per environment."""
         return [self.batch.lane(number).render() for number in range(self.batch.num_envs)]
 
     def _of(self, indices: VecEnvIndices) -> list[HeronEnv]:

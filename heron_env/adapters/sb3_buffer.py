@@ -16,7 +16,7 @@ OF_DECISION = ("observations", "actions", "values", "log_probs", "action_masks")
 
 
 class DecisionBuffer(RolloutBuffer):
-    """The decisions of a rollout: steps in which a slot idles are dropped.
+    """Rollout buffer of decisions: steps in which a slot idles are dropped.
 
     A decision's reward and end are those that came until its slot decided again; it is bootstrapped with the value of
     that next observation. One whose reward has not come when the rollout ends belongs to the next rollout.
@@ -36,7 +36,7 @@ class DecisionBuffer(RolloutBuffer):
         super().__init__(buffer_size + 1, *args, **more)
 
     def reset(self) -> None:
-        """Empty it, but for what is carried over: that is row 0."""
+        """Empty the buffer, but for unfinished decisions: they become row 0."""
         super().reset()
         self.decided = np.zeros((self.buffer_size, self.n_envs), dtype=np.bool_)
         for name, row in self._carried.items():
@@ -44,7 +44,7 @@ class DecisionBuffer(RolloutBuffer):
         self._now, self.pos = copy(self.waiting.slots), 1
 
     def add(self, obs: Any, action: Any, reward: Any, episode_start: Any, *args: Any, **more: Any) -> None:
-        """As of RolloutBuffer."""
+        """As in RolloutBuffer."""
         if self._now is None or len(self._now) != self.n_envs:
             raise ConfigError(
                 f"DecisionBuffer(waiting={self.waiting!r:.60}): is not that of the {self.n_envs} slots that are "
@@ -58,7 +58,7 @@ class DecisionBuffer(RolloutBuffer):
         self._now = copy(self.waiting.slots)
 
     def compute_returns_and_advantage(self, last_values: Any, dones: NDArray[np.bool_]) -> None:
-        """As of RolloutBuffer, from decision to decision of each slot."""
+        """As in RolloutBuffer, from decision to decision of each slot."""
         value, over = last_values.clone().cpu().numpy().flatten(), np.asarray(dones, dtype=np.bool_)
         gae, reward = np.zeros_like(value), np.zeros_like(value)
         follows, ended, complete = self._now, np.zeros_like(over), np.zeros_like(self.decided)
@@ -92,7 +92,7 @@ class DecisionBuffer(RolloutBuffer):
         self.generator_ready = True
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
-        """Minibatches of about that size, all alike: the advantages of one or two can't be normalized."""
+        """Yield minibatches of about this size, all equally large."""
         number = len(self.values)
         parts = max(1, round(number / (batch_size or number)))
         order = np.random.permutation(number)  # noqa: NPY002 the generator that SB3's seed is for
@@ -107,4 +107,4 @@ class DecisionBuffer(RolloutBuffer):
 
 
 class DictDecisionBuffer(DecisionBuffer, DictRolloutBuffer):
-    """DecisionBuffer of a HeronVecEnv with `critic="central"`."""
+    """DecisionBuffer for a HeronVecEnv with `critic="central"`."""

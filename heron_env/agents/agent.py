@@ -104,7 +104,7 @@ class Agent:
         return tuple(values.get(feature) or feature() for feature in self.features)
 
     def own_action_spec(self) -> ActionSpec:
-        """What this agent itself decides: its protocol's joint action, or its own."""
+        """Return the action that this agent decides: its protocol's joint action, or its own."""
         declared = type(self).action
         if overrides(self, "init_action"):
             self.init_action()

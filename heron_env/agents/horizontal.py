@@ -61,11 +61,11 @@ class Topology:
 
     @property
     def shown_edges(self) -> str:
-        """`'ring'`, or how many pairs there are."""
+        """Return `'ring'`, or the number of pairs."""
         return repr(self.edges) if isinstance(self.edges, str) else f"edges: {len(self.edges)}"
 
     def pairs(self, subordinates: Sequence[str]) -> list[Pair]:
-        """The edges, those of one receiver in the order of its slots; `subordinates` in registration order."""
+        """Return the edges, those of one receiver in the order of its slots; `subordinates` in registration order."""
         n = len(subordinates)
         match self.edges:
             case "ring":
@@ -109,7 +109,7 @@ class Topology:
 
 
 class Inbox(FeatureProvider):
-    """What an agent has received from others: its memory, no fact about the world.
+    """Memory of what an agent has received from others.
 
     Subclass it and declare quantities for protocols to write: bounds clip what arrives, defaults hold until something
     has. Only the owner sees it, rules of the owner may read it, only its protocol writes it, and state reports never
@@ -191,7 +191,7 @@ class HorizontalProtocol(Topology):
 
     @staticmethod
     def owner_of(declared: Quantity) -> type[FeatureProvider]:
-        """The feature class of a quantity of this protocol."""
+        """Return the feature class of a quantity of this protocol."""
         assert declared.owner is not None, "checked when the protocol was made"
         return declared.owner
 
@@ -213,7 +213,7 @@ class HorizontalProtocol(Topology):
 
 
 class StateShare(HorizontalProtocol):
-    """Each sender's value in a slot of its own: slot i of `into` is the receiver's i-th sender, as edges are given.
+    """Send each sender's value: slot i of `into` is for the receiver's i-th sender, in the order of the edges.
 
     `into` has shape (k,), for a vector source (k, *source.shape), with k at least the largest number of senders of a
     receiver; slots without a sender keep their default. Where every receiver has one sender, `into` may have the
@@ -221,11 +221,11 @@ class StateShare(HorizontalProtocol):
     """
 
     def slot(self, position: int) -> int:
-        """One for each sender."""
+        """Return a slot for each sender."""
         return position
 
     def count_slots(self) -> int:
-        """The first axis of `into`, or 1 if it has the source's shape."""
+        """Return the first axis of `into`, or 1 if it has the source's shape."""
         into, shape = self.into.shape, self.source.shape
         if into == shape:
             return 1
@@ -239,18 +239,18 @@ class StateShare(HorizontalProtocol):
 
 
 class StateAverage(HorizontalProtocol):
-    """The mean of the last values that a receiver got from its senders; `into` has the source's shape.
+    """Send each receiver the mean of its senders' last values; `into` has the source's shape.
 
     A sender from which nothing has arrived does not count. One that has ended counts with its last value. The default
     holds until a first value arrives.
     """
 
     def slot(self, position: int) -> int:
-        """The same for all."""
+        """Return the same slot for all senders."""
         return 0
 
     def count_slots(self) -> int:
-        """One."""
+        """Return 1."""
         if self.into.shape != self.source.shape:
             raise FeatureError(
                 f"StateAverage(into={self.into!r}): its shape {self.into.shape} must be that of {self.source!r}, "
@@ -260,7 +260,7 @@ class StateAverage(HorizontalProtocol):
 
 
 class Mail(Topology):
-    """The edges over which letters go; a pair may also name the declaring agent itself: `[("boss", "worker")]`.
+    """Edges for letters; a pair may also name the declaring agent itself: `[("boss", "worker")]`.
 
     Args:
         edges, hub: who may write to whom, see Topology.

@@ -51,13 +51,13 @@ class ProxyAgent:
         self.as_of = np.zeros(len(layout.rows), np.int64)
 
     def open(self, seed: int, episode: int) -> None:
-        """An episode begins: time 0, no results, and the keys of its noise."""
+        """Begin an episode: time 0, no results, new keys of noise."""
         self.time, self.seed, self.episode = 0.0, seed, episode
         self.set_step_result({}, {}, {}, {}, {})
 
     @property
     def moment(self) -> Moment:
-        """What keys the noise of an observation made now."""
+        """Return the key of the noise in an observation made now."""
         return Moment(self.seed, self.episode, to_ns(self.time, "time") // self.dt_ns)
 
     def keep(self, array: NDArray[np.float64], states: Mapping[str, State] | None = None) -> None:
@@ -82,13 +82,13 @@ class ProxyAgent:
             self.state_cache["agents"][owner_id] = state
 
     def register_agent(self, agent_id: str, agent_state: State) -> None:
-        """Know an agent by its State object (free proxies; an environment registers its agents itself)."""
+        """Register an agent by its State object (an environment registers its agents itself)."""
         require_type(f"register_agent({agent_id!r:.60}, {agent_state!r:.60})", agent_state, State, "a State")
         self.agent_levels[agent_id] = agent_state.owner_level
         self.state_cache["agents"][agent_id] = agent_state
 
     def receive(self, row: int, version: int, as_of: int, values: NDArray[np.float64]) -> bool:
-        """Take a state report (T12): stored only if newer than what is known; says whether it was."""
+        """Store a state report (T12) if it is newer than the present one; return whether it was."""
         if version <= self.version[row]:
             return False
         assert self._layout is not None
@@ -107,7 +107,7 @@ class ProxyAgent:
             stored.update(state.to_dict())
 
     def get_local_state(self, agent_id: str) -> dict[str, FeatureVector]:
-        """What an agent sees of itself: {feature: float64 vector}."""
+        """Return what an agent sees of itself: {feature: float64 vector}."""
         state = self._state(agent_id, "get_local_state()")
         if self._layout is None:
             return state.observed_by(agent_id, self.agent_levels[agent_id])
@@ -115,7 +115,7 @@ class ProxyAgent:
         return view.local(self.cache[view.columns])
 
     def get_global_states(self, agent_id: str) -> dict[str, dict[str, FeatureVector]]:
-        """What an agent sees of others: {agent id or "global": {feature: float64 vector}}, visible ones only."""
+        """Return what an agent sees of others: {agent id or "global": {feature: float64 vector}}."""
         self._state(agent_id, "get_global_states()")
         if self._layout is not None:
             view = self._views[agent_id]
@@ -131,7 +131,7 @@ class ProxyAgent:
         self.state_cache[GLOBAL].update(values)
 
     def get_observation(self, agent_id: str) -> Observation:
-        """What an agent may know now, in object form."""
+        """Return an agent's present observation, in object form."""
         self._state(agent_id, "get_observation()")
         order = self._views[agent_id].order if self._layout is not None else None
         return Observation(self.get_local_state(agent_id), self.get_global_states(agent_id), self.time, order)
@@ -148,7 +148,7 @@ class ProxyAgent:
         self.step_results = (obs, rewards, terminateds, truncateds, infos)
 
     def get_step_results(self) -> StepResults:
-        """The last step's five dictionaries, of all agents; observations as float32 vectors."""
+        """Return the last step's five dictionaries, of all agents; observations as float32 vectors."""
         if callable(self.step_results):
             self.step_results = self.step_results()
         obs, *rest = self.step_results

@@ -15,17 +15,17 @@ Floats = NDArray[np.float64]
 
 
 class Protocol:
-    """Turns a coordinator's action vector into one vector for each subordinate.
+    """Split a coordinator's action vector into one vector for each subordinate.
 
     A subordinate that commands others takes part with its own joint action and splits it when it arrives.
     """
 
     def joint_spec(self, children: Sequence[ActionSpec]) -> ActionSpec:
-        """The coordinator's action, given its subordinates'."""
+        """Return the coordinator's action space for these subordinates."""
         raise TypeError(f"{type(self).__name__} must define joint_spec()")
 
     def split(self, action: Floats, children: Sequence[ActionSpec]) -> list[Floats]:
-        """The subordinates' action vectors (float64, c then d), in registration order."""
+        """Return the subordinates' action vectors (float64, c then d), in registration order."""
         raise TypeError(f"{type(self).__name__} must define split()")
 
 
@@ -33,7 +33,7 @@ class VectorDecomposition(Protocol):
     """The coordinator decides every element: its vector is its subordinates' vectors one after another."""
 
     def joint_spec(self, children: Sequence[ActionSpec]) -> ActionSpec:
-        """All continuous parts in order, then all discrete parts."""
+        """Return all continuous parts in order, then all discrete parts."""
         return join_specs(children)
 
     def split(self, action: Floats, children: Sequence[ActionSpec]) -> list[Floats]:
@@ -50,7 +50,7 @@ class Broadcast(Protocol):
     """The coordinator decides once and every subordinate does the same; all must have equal action spaces."""
 
     def joint_spec(self, children: Sequence[ActionSpec]) -> ActionSpec:
-        """The subordinates' common action. Raises ConfigError if they differ."""
+        """Return the subordinates' common action. Raises ConfigError if they differ."""
         first = children[0] if children else ActionSpec()
         for i, child in enumerate(children):
             same = all(np.array_equal(getattr(child, part), getattr(first, part)) for part in ("low", "high", "ncats"))
@@ -62,7 +62,7 @@ class Broadcast(Protocol):
         return first
 
     def split(self, action: Floats, children: Sequence[ActionSpec]) -> list[Floats]:
-        """A copy for each."""
+        """Return a copy for each."""
         return [action.copy() for _ in children]
 
 
@@ -84,7 +84,7 @@ class SetpointSplit(Protocol):
             )
 
     def joint_spec(self, children: Sequence[ActionSpec]) -> ActionSpec:
-        """One number between the sums of the subordinates' bounds. Raises ConfigError unless each takes one number."""
+        """Return one number between the sums of the subordinates' bounds. Raises ConfigError for vectors below."""
         for i, child in enumerate(children):
             if (child.dim_c, child.dim_d) != (1, 0):
                 raise ConfigError(f"SetpointSplit: subordinate {i} takes {child.describe()}; each must take one number")
@@ -98,7 +98,7 @@ class SetpointSplit(Protocol):
         return ActionSpec(low, high, noop=noop, unit=children[0].unit if children else "1")
 
     def split(self, action: Floats, children: Sequence[ActionSpec]) -> list[Floats]:
-        """Shares of the total, each within its subordinate's bounds."""
+        """Return the shares of the total, each within its subordinate's bounds."""
         weights = np.ones(len(children)) if self.weights is None else self.weights
         shares = action[0] * weights / weights.sum()
         return [clip(shares[i : i + 1], child.low, child.high) for i, child in enumerate(children)]

@@ -129,7 +129,7 @@ def _print_versions(requested: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_versions, help="Print versions, and end.")
+        bool, typer.Option("--version", is_eager=True, callback=_print_versions, help="Print versions and exit.")
     ] = False,
 ) -> None:
     """What stands before the command."""
@@ -153,7 +153,7 @@ POLICY = (
 )
 """What is said of one that names a policy."""
 EnvArgument = Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.", autocompletion=known_ids)]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout, and nothing else there.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else.")]
 EnvOptions = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the environment; may be repeated."),
@@ -172,7 +172,7 @@ Trusted = Annotated[
         "--trust",
         metavar="MODULE:FUNCTION",
         callback=_vouch,
-        help="What the given files may name and run, besides registered environments; may be repeated.",
+        help="Code that the given files may run, besides registered environments; may be repeated.",
     ),
 ]
 
@@ -192,7 +192,7 @@ Allowed = Annotated[
         "--allow",
         metavar="IP:PORT",
         callback=_allow,
-        help="A machine of a private network, as 192.168.1.5:8000, whose endpoint may be asked; may be repeated.",
+        help="Allow endpoints on this machine of a private network: 192.168.1.5:8000; may be repeated.",
     ),
 ]
 

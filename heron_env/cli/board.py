@@ -10,7 +10,7 @@ import typer
 
 from heron_env.cli.application import Json, OneLineErrors, examples
 
-board = typer.Typer(cls=OneLineErrors, no_args_is_help=True, help="Results that anybody can run again.")
+board = typer.Typer(cls=OneLineErrors, no_args_is_help=True, help="A board of results that anybody can verify.")
 CODES = {"verified": 0, "refused": 1, "close": 3}
 SPREAD, FOLDER = "heron/Spread-v0", "runs/board/heron/Spread-v0"
 ADD = (
@@ -26,10 +26,10 @@ def add(
     policy: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, a checkpoint, or a baseline's name.")],
     condition: Annotated[str, typer.Option(help="none, constant, jitter or bursty.")],
     env: Annotated[str | None, typer.Option(help="The world, for a baseline.")] = None,
-    name: Annotated[str | None, typer.Option(help="Of the policy; default: that of the folder, file or rule.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the policy; default: of the folder, file or rule.")] = None,
     out: Annotated[Path, typer.Option(help="Folder of entries and checkpoints.")] = Path("runs/board"),
 ) -> None:
-    """Play a policy over the world's test cases under a condition; write ENTRY.json, and the checkpoint beside it."""
+    """Play a policy over the world's test cases under a condition; write ENTRY.json and its checkpoint."""
     from heron_env.lab.board import add_entry
 
     typer.echo(add_entry(policy, condition, out, env=env, name=name))
@@ -38,18 +38,18 @@ def add(
 @board.command("verify", epilog=examples(*VERIFY))
 def verify(
     entry: Annotated[
-        Path | None, typer.Argument(metavar="ENTRY.json", help="An entry; its checkpoint lies beside it.")
+        Path | None, typer.Argument(metavar="ENTRY.json", help="An entry, in the folder of its checkpoint.")
     ] = None,
-    cases: Annotated[int, typer.Option(min=1, help="So many are played again, drawn from the entry's digest.")] = 8,
+    cases: Annotated[int, typer.Option(min=1, help="How many cases to play again, drawn from the entry's digest.")] = 8,
     every: Annotated[
         bool, typer.Option("--all", help="All entries of the board, in a clone of the repository.")
     ] = False,
     weights: Annotated[Path | None, typer.Option(help="A folder of checkpoints, ENV/NAME.safetensors.")] = None,
     as_json: Json = False,
 ) -> None:
-    """See that an entry is the board's and agrees with itself, and play a sample of its cases again.
+    """Check an entry, and play a sample of its cases again.
 
-    Exit code 1: it is refused, for what is named. 3: it comes out within the tolerance, on another kind of machine.
+    Exit code 1: refused, with the reason. 3: equal within the tolerance, on another kind of machine.
     """
     from heron_env.errors import ConfigError
     from heron_env.lab.board import TOLERANCE, verify_entry
@@ -95,10 +95,10 @@ def _verify_all(cases: int, weights: Path | None, as_json: bool) -> None:
 
 @board.command("page", epilog=examples(*PAGE))
 def page(
-    entries: Annotated[list[Path], typer.Argument(metavar="ENTRY.json...", help="Or packed files of them.")],
-    out: Annotated[Path, typer.Option(help="The page.")] = Path("board.html"),
+    entries: Annotated[list[Path], typer.Argument(metavar="ENTRY.json...", help="Entries, or packed files of them.")],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("board.html"),
 ) -> None:
-    """Rank the policies by world and condition, with intervals and ties, and name what is missing."""
+    """Rank the policies by world and condition, with intervals and ties; list what is missing."""
     from heron_env.files.writing import write
     from heron_env.lab.show.board_page import board_report
     from heron_env.lab.show.document import render

@@ -30,7 +30,7 @@ def compare(
     fixture: Annotated[Path, typer.Argument(help="A recording of an agent: .jsonl or .json.")],
     endpoint: Annotated[str, typer.Argument(metavar="[NAME=]URL", help="The agent that receives the same requests.")],
     within: Annotated[
-        float, typer.Option(help="Numbers agree where they differ by this share of their range at most, 0 to 1.")
+        float, typer.Option(help="Numbers agree if they differ by at most this share of their range, 0 to 1.")
     ] = 0.0,
     least: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Exit code 1 if a smaller share of the decisions agrees.")

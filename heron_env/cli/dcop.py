@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 dcop = typer.Typer(cls=OneLineErrors, no_args_is_help=True, help="Solve graph-colouring problems, without agents.")
 PROBLEM = "g15, ring50, or a file: .json, .yaml (pyDCOP's), .col (DIMACS)"
-Seconds = Annotated[float | None, typer.Option(help="Wall time after which the best so far is the answer.")]
-Cycles = Annotated[int, typer.Option(help="The most cycles of an algorithm that has them.")]
+Seconds = Annotated[float | None, typer.Option(help="Seconds of wall time; then the best so far is the answer.")]
+Cycles = Annotated[int, typer.Option(help="Most cycles, for algorithms that have cycles.")]
 COLUMNS = ("instance", "algorithm", "conflicts", "sat_ratio", "norm_gap", "messages", "cycles", "seconds")
 
 
@@ -24,7 +24,7 @@ COLUMNS = ("instance", "algorithm", "conflicts", "sat_ratio", "norm_gap", "messa
 def solve(
     problem: Annotated[str, typer.Argument(help=PROBLEM)],
     algo: Annotated[str, typer.Option(help="greedy, dsa, mgm, maxsum, elimination or cpsat.")] = "dsa",
-    seed: Annotated[int, typer.Option(help="Of every draw.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     cycles: Cycles = 100,
     seconds: Seconds = None,
     as_json: Json = False,
@@ -58,7 +58,7 @@ def solve(
 def compare(
     problems: Annotated[list[str], typer.Argument(help=PROBLEM)],
     algo: Annotated[list[str] | None, typer.Option(help="An algorithm; may be repeated. Default: all of them.")] = None,
-    seeds: Annotated[int, typer.Option(help="Runs of each algorithm that draws.")] = 9,
+    seeds: Annotated[int, typer.Option(help="Runs of each random algorithm.")] = 9,
     cycles: Cycles = 100,
     seconds: Seconds = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the conflicts left after each cycle: .svg or .png.")] = None,

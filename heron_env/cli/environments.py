@@ -49,10 +49,10 @@ def envs(as_json: Json = False) -> None:
 def describe(
     env: EnvArgument,
     option: EnvOptions = None,
-    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw tree and visibility here.")] = None,
-    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="The same as pixels.")] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write tree and visibility as SVG.")] = None,
+    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Write the same picture as PNG.")] = None,
     generated: Annotated[
-        bool, typer.Option("--generated", help="Print the source that its rules are compiled from, and nothing else.")
+        bool, typer.Option("--generated", help="Print only the source that its rules are compiled from.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -166,18 +166,18 @@ def check(
             autocompletion=known_ids,
         ),
     ],
-    env: Annotated[str | None, typer.Option(help="Of a file: check its names against this one.")] = None,
+    env: Annotated[str | None, typer.Option(help="For a file: check its names against this environment.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Name of a check; may be repeated.")] = None,
-    steps: Annotated[int, typer.Option(min=2, help="Length of the rollouts, control steps.")] = 24,
-    seed: Annotated[int, typer.Option(min=0, help="Of all episodes.")] = 0,
-    timeout: Annotated[float, typer.Option(min=1.0, help="For rollouts in other processes, s.")] = 60.0,
-    strict: Annotated[bool, typer.Option("--strict", help="Let warnings be failures.")] = False,
+    steps: Annotated[int, typer.Option(min=2, help="Control steps of each rollout.")] = 24,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of all episodes.")] = 0,
+    timeout: Annotated[float, typer.Option(min=1.0, help="Seconds for rollouts in other processes.")] = 60.0,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as failures.")] = False,
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
-    """Check that an environment keeps every law, and how to mend what fails; of a file, that it is right.
+    """Run the conformance tests on an environment; each failure says how to fix it. Or check a YAML file.
 
-    Exit code 1 if anything failed; warnings count with --strict. Of a file it prints what is in it and who sees what.
+    Exit code 1 if anything failed; warnings count with --strict. For a file it prints its contents and who sees what.
     """
     from heron_env.cli.configuration import check_configuration, is_configuration
 

@@ -44,11 +44,11 @@ PolicyOption = Annotated[
     str | None,
     typer.Option(help=f"{POLICY}; default: the run folder, or the strongest baseline."),
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Of the episode.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Random seed of the episode.")]
 UntilOption = Annotated[
-    float | None, typer.Option(min=0.0, help="Stop at this virtual time, s; default: the episode's own end.")
+    float | None, typer.Option(min=0.0, help="Stop at this simulated time, s; default: the episode's own end.")
 ]
-DelayOption = Annotated[float | None, typer.Option(min=0.0, help="By how many seconds actions are late.")]
+DelayOption = Annotated[float | None, typer.Option(min=0.0, help="Delay of actions, s.")]
 ScheduleOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -69,7 +69,7 @@ WindowOption = Annotated[
     str | None,
     typer.Option(
         metavar="START,END",
-        help="What the figure shows, s; default: as much as is legible, from the start or the first disturbance.",
+        help="Start and end of the figure, s; default: as much as is legible, from the start or the first disturbance.",
     ),
 ]
 OutOption = Annotated[Path, typer.Option(help="Folder for the record and its pictures.")]
@@ -99,7 +99,7 @@ def trace(
 ) -> None:
     """Record an event-driven episode: a record to replay, a trace for ui.perfetto.dev, a figure.
 
-    What endpoints answer is kept in fixture.jsonl beside it. Naming an address allows its host and port, no others.
+    Answers of endpoints are kept in fixture.jsonl. Naming an address allows its host and port, no others.
 
     Only registered environments, and those that you name here or with --trust, are run.
     """
@@ -163,13 +163,13 @@ def _print_trace(episode: Episode, files: dict[str, Path], answers: Mapping[str,
 
 def replay(
     trace: Annotated[str, typer.Argument(help="A trace.json of `heron trace`, or its folder.")],
-    policy: Annotated[str | None, typer.Option(help="Where the run folder lies now, if it was moved.")] = None,
+    policy: Annotated[str | None, typer.Option(help="The run folder, if it was moved.")] = None,
     fixture: Annotated[
         Path | None,
         typer.Option(help="File with the answers of endpoints, if not beside the trace; no endpoint gets a request."),
     ] = None,
     any_version: Annotated[
-        bool, typer.Option("--any-version", help="Also where another version of heron_env recorded it.")
+        bool, typer.Option("--any-version", help="Accept a trace of another version of heron_env.")
     ] = False,
     trust: Trusted = None,
     as_json: Json = False,
@@ -277,28 +277,26 @@ def _summary(episode: Episode) -> dict[str, Any]:
 
 RunPolicyOption = Annotated[
     str | None,
-    typer.Option(help="As of `heron trace`; default: the run folder, or the strongest baseline."),
+    typer.Option(help="See `heron trace`; default: the run folder, or the strongest baseline."),
 ]
-RealtimeOption = Annotated[
-    bool, typer.Option("--realtime", help="No event before its time of the wall clock; what is late is counted.")
-]
-SpeedOption = Annotated[float, typer.Option(help="With --realtime: seconds of the world in one of the wall clock.")]
+RealtimeOption = Annotated[bool, typer.Option("--realtime", help="Run by the wall clock; late actions are counted.")]
+SpeedOption = Annotated[float, typer.Option(help="With --realtime: simulated seconds per second of wall time.")]
 ToleranceOption = Annotated[
-    float, typer.Option(min=0.0, help="With --realtime: seconds that an action may be late, of the wall clock.")
+    float, typer.Option(min=0.0, help="With --realtime: seconds of wall time that an action may be late.")
 ]
 WaitForAnswersOption = Annotated[
     bool,
-    typer.Option("--wait-for-answers", help="With --realtime: people and endpoints hold the others up, too."),
+    typer.Option("--wait-for-answers", help="With --realtime: the run waits for answers of people and endpoints."),
 ]
 SeatOption = Annotated[
-    list[str] | None, typer.Option("--seat", metavar="AGENT", help="A person plays it; may be repeated.")
+    list[str] | None, typer.Option("--seat", metavar="AGENT", help="Agent that a person plays; may be repeated.")
 ]
 RunScheduleOption = Annotated[
     list[str] | None,
-    typer.Option("--schedule", metavar="[WHO.]FIELD=VALUE|FILE.yaml", help="As of `heron trace`."),
+    typer.Option("--schedule", metavar="[WHO.]FIELD=VALUE|FILE.yaml", help="See `heron trace`."),
 ]
 RunUntilOption = Annotated[
-    float | None, typer.Option(min=0.0, help="Stop at this time of the world, s; default: the episode's own end.")
+    float | None, typer.Option(min=0.0, help="Stop at this simulated time, s; default: the episode's own end.")
 ]
 RunOutOption = Annotated[Path | None, typer.Option(help="A JSON file for returns, KPIs and punctuality.")]
 
@@ -320,9 +318,9 @@ def run(
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
-    """Run an event-driven episode; with --realtime by the wall clock, the last step before hardware.
+    """Run an event-driven episode; with --realtime by the wall clock, as with hardware.
 
-    Ctrl-C ends it, keeps what there is, and exits with 130. Naming an address allows its host and port, no others.
+    Ctrl-C ends the run, keeps its results and exits with 130. Naming an address allows its host and port, no others.
     """
     from heron_env.files.writing import write
     from heron_env.lab.output import dumps

@@ -23,16 +23,14 @@ PolicyArgument = Annotated[
 FaultOption = Annotated[
     str, typer.Option(help="obs_delay, msg_delay, act_delay, thinking (s), jitter, loss, tick_ratio or noise.")
 ]
-KeepOption = Annotated[
-    str, typer.Option(help="The share of its gain over doing nothing that it shall keep: 95% or 0.95.")
-]
+KeepOption = Annotated[str, typer.Option(help="Share of its gain over doing nothing to keep: 95% or 0.95.")]
 LargestOption = Annotated[
-    float | None, typer.Option(help="Amount that is tried; default: four control steps of a delay, else 0.8.")
+    float | None, typer.Option(help="Largest amount to try; default: four control steps of a delay, else 0.8.")
 ]
 UnderOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="CAUSE=AMOUNT", help="What else is wrong at every amount, as msg_delay=3 or rate=1000; may be repeated."
+        metavar="CAUSE=AMOUNT", help="Another fault, the same at every amount: msg_delay=3, rate=1000; may be repeated."
     ),
 ]
 PlanOption = Annotated[
@@ -69,7 +67,7 @@ def margin(
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
-    """Find out up to which delay (loss, jitter, tick) a policy keeps a share of its gain over doing nothing.
+    """Find the largest delay (loss, jitter, tick) at which a policy keeps a share of its gain over doing nothing.
 
     Four amounts up to the largest are tried, then at most eight around the first one where the share is lost. The
     answer is an estimate and, in brackets, the largest amount that is confirmed kept and the smallest confirmed lost.

@@ -20,13 +20,13 @@ SUFFIX = ".template"
 
 
 def new(
-    name: Annotated[str, typer.Argument(help="Of the package, as Python imports it: couriers, my_grid.")],
-    out: Annotated[Path | None, typer.Option(help="The folder that is made; default: NAME.")] = None,
+    name: Annotated[str, typer.Argument(help="Name of the package, as Python imports it: couriers, my_grid.")],
+    out: Annotated[Path | None, typer.Option(help="Folder to make; default: NAME.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a package: an environment, its tests, what declares it, a workflow. It passes its tests as it is.
+    """Write a package: an environment, its tests, its entry point, a workflow. Its tests pass.
 
-    It is a world of couriers, to be changed into your own. The licence is yours to choose.
+    It is a world of couriers: change it into your own, and choose a licence.
     """
     from heron_env.lab.output import dumps
 

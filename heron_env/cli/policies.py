@@ -32,17 +32,17 @@ REPORTED = (
     "compile_seconds", "validation", "validation_under_schedule",
 )  # fmt: skip
 """Of a run's configuration: what `heron train --json` prints."""
-Seed = Annotated[int, typer.Option(min=0, help="Of networks, exploration and episodes.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed of networks, exploration and episodes.")]
 
 
 OutOption = Annotated[Path | None, typer.Option(help="The run folder; default: runs/NAME-seedN.")]
-StepsOption = Annotated[int, typer.Option(min=1, help="Transitions of each group, one agent's step being one.")]
-TimeLimitOption = Annotated[float | None, typer.Option(help="End after so many seconds; compilation does not count.")]
+StepsOption = Annotated[int, typer.Option(min=1, help="Transitions of each group; 1 = one agent's step.")]
+TimeLimitOption = Annotated[float | None, typer.Option(help="Stop after so many seconds; compilation does not count.")]
 ResidualOption = Annotated[
     str, typer.Option(help="The baseline that the policy corrects; none: decide alone; default: the environment's.")
 ]
 CriticOption = Annotated[
-    str, typer.Option(help="local: values from what the agent sees; central: from the state too. Actors never do.")
+    str, typer.Option(help="What the critic sees: local: the agent's observation; central: the state as well.")
 ]
 ScheduleOption = Annotated[
     list[str] | None,
@@ -54,9 +54,7 @@ ScheduleOption = Annotated[
         "lognormal(3, 0.5), [1, 2, 5]. May be repeated.",
     ),
 ]
-DeviceOption = Annotated[
-    str, typer.Option(help="Where weights are improved: cpu, cuda, or auto: a card where there is one.")
-]
+DeviceOption = Annotated[str, typer.Option(help="Device for training: cpu, cuda or auto (a GPU if available).")]
 StartFromOption = Annotated[
     Path | None,
     typer.Option(help="A finished run of the same environment: train on from its weights and normalisation."),
@@ -82,7 +80,7 @@ def train(
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
-    """Train one policy per group and leave a run folder; prints what random and rules earn beside it."""
+    """Train one policy per group; write a run folder; print its return, and those of random and rules."""
     began = time.monotonic()
     from heron_env.envs.unused_rules import unused_rules
     from heron_env.lab.learning.train import require_trainable
@@ -144,7 +142,7 @@ def _new_folder(folder: Path) -> Path:
 def export(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, or a model.zip of Stable-Baselines3.")],
     onnx: Annotated[
-        Path, typer.Option("--onnx", metavar="FILE.onnx", help="Where to; with several policies FILE-NAME.onnx.")
+        Path, typer.Option("--onnx", metavar="FILE.onnx", help="The file; with several policies FILE-NAME.onnx.")
     ],
     trust: Trusted = None,
     as_json: Json = False,

@@ -39,35 +39,35 @@ SecretOption = Annotated[
     Path | None, typer.Option(help="File that `heron real secret` wrote, the same for all; default: HERON_SECRET_FILE.")
 ]
 WaitForOption = Annotated[
-    str | None, typer.Option(metavar="AGENT,...", help="Who acts in nodes; default: all agents that have policies.")
+    str | None, typer.Option(metavar="AGENT,...", help="Agents that act in nodes; default: all that have policies.")
 ]
-TransportOption = Annotated[str, typer.Option(help="udp, tcp, mqtt, or one that is installed.")]
-ListenOption = Annotated[str, typer.Option(metavar="HOST:PORT", help="Where nodes report.")]
+TransportOption = Annotated[str, typer.Option(help="udp, tcp, mqtt, or an installed one.")]
+ListenOption = Annotated[str, typer.Option(metavar="HOST:PORT", help="Address at which nodes report.")]
 NetworkOption = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT|URL", help="The network side; of mqtt the broker's URL.")
+    str | None, typer.Option(metavar="HOST:PORT|URL", help="Address of agents' messages; mqtt: the broker's URL.")
 ]
 AllowOption = Annotated[
-    list[str] | None, typer.Option("--allow", metavar="CIDR", help="From where nodes may come; may be repeated.")
+    list[str] | None, typer.Option("--allow", metavar="CIDR", help="Addresses of allowed nodes; may be repeated.")
 ]
 NetOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--net",
         metavar="NAME=VALUE",
-        help="Of the transport; of mqtt: qos, user, password_file, ca, plain=true, no_delay=true. May be repeated.",
+        help="Option of the transport; mqtt: qos, user, password_file, ca, plain=true, no_delay=true; may be repeated.",
     ),
 ]
 RealScheduleOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--schedule", metavar="[WHO.]FIELD=VALUE|FILE.yaml", help="Ticks, own_rows, on_missing: what is no network."
+        "--schedule", metavar="[WHO.]FIELD=VALUE|FILE.yaml", help="Ticks, own_rows, on_missing; no delays or losses."
     ),
 ]
-SpeedOption = Annotated[float, typer.Option(help="Seconds of the world in one of the wall clock.")]
+SpeedOption = Annotated[float, typer.Option(help="Simulated seconds per second of wall time.")]
 HubPolicyOption = Annotated[
-    str | None, typer.Option(help=f"Of agents that no node acts for: {POLICY}; default: as of `heron run`.")
+    str | None, typer.Option(help=f"Policies of agents without a node: {POLICY}; default: see `heron run`.")
 ]
-JoinOption = Annotated[float, typer.Option("--join", min=0.0, help="Seconds that nodes have to come.")]
+JoinOption = Annotated[float, typer.Option("--join", min=0.0, help="Seconds to wait for nodes.")]
 
 
 class Plant(NamedTuple):
@@ -119,7 +119,7 @@ def listening(
         yield board
 
 
-def secret(file: Annotated[Path, typer.Argument(help="A new file; nothing may be there yet.")]) -> None:
+def secret(file: Annotated[Path, typer.Argument(help="A file that does not exist yet.")]) -> None:
     """Write a secret that hub and nodes share: 32 random bytes, readable by its user alone."""
     from heron_env.real.secret import new_secret
 
@@ -138,7 +138,7 @@ def hub(
     net: NetOptions = None,
     speed: SpeedOption = 1.0,
     lockstep: Annotated[
-        bool, typer.Option("--lockstep", help="Virtual time waits for what is under way: the synchronous episode.")
+        bool, typer.Option("--lockstep", help="Simulated time waits for messages under way: the synchronous episode.")
     ] = False,
     schedule: RealScheduleOption = None,
     seed: SeedOption = 0,
@@ -146,7 +146,7 @@ def hub(
     join: JoinOption = 60.0,
     out: Annotated[Path, typer.Option(help="A new folder for the record and its trace.")] = Path("runs/real"),
     repeat: Annotated[
-        bool, typer.Option(help="Repeat the run for its trace; not where the environment moves hardware.")
+        bool, typer.Option(help="Repeat the run for its trace; turn it off where the environment moves hardware.")
     ] = True,
     option: EnvOptions = None,
     trust: Trusted = None,
@@ -155,7 +155,7 @@ def hub(
     """Run the plant and the proxy by the wall clock, while agents decide in nodes, over the network.
 
     It waits for a node of each agent, plays an episode, and keeps a record that `heron replay` repeats bit for bit.
-    Ctrl-C ends it and keeps what there is.
+    Ctrl-C ends it and keeps the results.
     """
     from heron_env.real.record import NAME, repeated
 
@@ -200,16 +200,16 @@ def report(run: RealRun) -> list[str]:
 
 
 def node(
-    agents: Annotated[list[str], typer.Argument(metavar="AGENT...", help="For whom this process acts.")],
-    hub: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the hub listens.")],
-    policy: Annotated[str, typer.Option(help=f"Of these agents: {POLICY}.")],
+    agents: Annotated[list[str], typer.Argument(metavar="AGENT...", help="Agents that this process acts for.")],
+    hub: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of the hub.")],
+    policy: Annotated[str, typer.Option(help=f"Policies of these agents: {POLICY}.")],
     env: Annotated[
-        str | None, typer.Option(help=f"As of the hub; default: that of the run folder. {ENVIRONMENT}.")
+        str | None, typer.Option(help=f"The same as the hub's; default: that of the run folder. {ENVIRONMENT}.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Of this node; default: its first agent's.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of this node; default: its first agent's.")] = None,
     secret: SecretOption = None,
     net: NetOptions = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of policies that are drawn with one.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of policies that draw.")] = 0,
     option: EnvOptions = None,
     trust: Trusted = None,
 ) -> None:
@@ -243,12 +243,12 @@ def probe(
     secret: SecretOption = None,
     net: NetOptions = None,
     speed: SpeedOption = 1.0,
-    episodes: Annotated[int, typer.Option(min=1, help="How many are played.")] = 3,
+    episodes: Annotated[int, typer.Option(min=1, help="Number of episodes.")] = 3,
     schedule: RealScheduleOption = None,
     seed: SeedOption = 0,
     until: UntilOption = None,
     join: JoinOption = 60.0,
-    out: Annotated[Path, typer.Option(help="The file of the network.")] = Path("network.json"),
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("network.json"),
     option: EnvOptions = None,
     trust: Trusted = None,
 ) -> None:
@@ -272,14 +272,14 @@ def probe(
 def predict(
     env: EnvArgument,
     policies: Annotated[list[str], typer.Argument(metavar="POLICY...", help=f"{POLICY}.")],
-    network: Annotated[Path, typer.Option(help="The file of `heron real probe`.")],
+    network: Annotated[Path, typer.Option(help="The file that `heron real probe` wrote.")],
     seeds: Annotated[int, typer.Option(min=2, help="Episodes of each policy.")] = 96,
     schedule: RealScheduleOption = None,
     option: EnvOptions = None,
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
-    """What each policy will earn over the measured network, which one wins, and what each cause costs."""
+    """Predict what each policy earns over the measured network, which is best, and what each cause costs."""
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
     from heron_env.real.network import Network

@@ -21,32 +21,30 @@ PolicyOption = Annotated[
 ]
 SeatOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="AGENT", help="Let a person play this agent of --env, in a page; repeat."),
+    typer.Option(metavar="AGENT", help="Agent of --env that a person plays, in a page; may be repeated."),
 ]
 EnvOption = Annotated[
-    str | None, typer.Option(help="With --seat: what is played. With --policy: another one than the run folder's.")
+    str | None, typer.Option(help="With --seat: the environment to play. With --policy: instead of the run folder's.")
 ]
 OthersOption = Annotated[
     str | None,
-    typer.Option(help="With --seat: who plays the others: a baseline (default: the strongest), a run, agents.yaml."),
+    typer.Option(help="With --seat: policy of the others: a baseline (default: the strongest), a run, agents.yaml."),
 ]
-SeedOption = Annotated[int, typer.Option(help="With --seat: of the episode.")]
-MsgDelayOption = Annotated[float, typer.Option(min=0.0, help="With --seat: seconds that messages travel.")]
-FolderOption = Annotated[Path, typer.Option(help="Where simulations are kept; a restarted server resumes them.")]
-HostOption = Annotated[str, typer.Option(help="Another address than loopback needs --token-env.")]
-PortOption = Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")]
-TokenEnvOption = Annotated[
-    str | None, typer.Option(help="Environment variable with the token that clients must bring.")
-]
+SeedOption = Annotated[int, typer.Option(help="With --seat: random seed of the episode.")]
+MsgDelayOption = Annotated[float, typer.Option(min=0.0, help="With --seat: delay of messages, s.")]
+FolderOption = Annotated[Path, typer.Option(help="Folder of simulations; a restarted server resumes them.")]
+HostOption = Annotated[str, typer.Option(help="Address to listen at; any but loopback needs --token-env.")]
+PortOption = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")]
+TokenEnvOption = Annotated[str | None, typer.Option(help="Environment variable with the token that clients must send.")]
 AllowOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="HOST:PORT", help="An endpoint that may be injected; repeat. On a private network: IP:PORT."),
+    typer.Option(metavar="HOST:PORT", help="Endpoint that clients may name (private: IP:PORT); may be repeated."),
 ]
 AllowLoopbackOption = Annotated[
-    bool, typer.Option("--allow-loopback", help="Endpoints of this machine may be injected.")
+    bool, typer.Option("--allow-loopback", help="Let clients name endpoints of this machine.")
 ]
 KeyEnvOption = Annotated[
-    list[str] | None, typer.Option(help="An environment variable that may be an endpoint's key; repeat.")
+    list[str] | None, typer.Option(help="Environment variable that clients may name as a key; may be repeated.")
 ]
 
 
@@ -69,9 +67,9 @@ def serve(
 ) -> None:
     """Serve simulations over HTTP, with --policy a trained policy as an endpoint, with --seat the page of a person.
 
-    Ends with Ctrl-C; with --seat after the episode.
+    Ctrl-C ends the server; with --seat it ends after the episode.
 
-    Only registered environments can be asked for, and those of --trust. Keys are named, never sent.
+    Clients may ask for registered environments and those of --trust. Keys are named, never sent.
     """
     if policy is not None and seat:
         raise ConfigError("--policy and --seat are two things to serve; give one of them")

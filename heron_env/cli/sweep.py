@@ -65,7 +65,7 @@ Pool = Annotated[
     bool,
     typer.Option("--pool", help="Pool the run folders, training seeds of one recipe, as one policy named 'trained'."),
 ]
-Processes = Annotated[int, typer.Option(min=1, help="Worker processes; the numbers do not depend on it.")]
+Processes = Annotated[int, typer.Option(min=1, help="Worker processes; results do not depend on it.")]
 
 
 WhatArgument = Annotated[
@@ -262,9 +262,9 @@ def report(
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
-    """Write report.html, which needs nothing else, and each figure as SVG and PNG beside it.
+    """Write report.html, one file that loads nothing, and each figure as SVG and PNG.
 
-    What isn't registered is neither built nor run, unless it is trusted: the page lists what is missing.
+    Environments that are neither registered nor trusted are not run: the page lists what is missing.
     """
     from heron_env.lab.output import dumps
     from heron_env.lab.show.document import NOT_DRAWN, PAGE, write_report
@@ -280,4 +280,4 @@ def report(
     for title, block in ((section.title, block) for section in made.parts for block in section.blocks):
         if isinstance(block, str) and block.startswith(NOT_DRAWN):
             typer.echo(f"{title}: {block}", err=True)
-    typer.echo(f"wrote {files[PAGE]} and {len(files) - 1} files of figures beside it")
+    typer.echo(f"wrote {files[PAGE]} and {len(files) - 1} files of figures")

@@ -30,16 +30,16 @@ WatchArgument = Annotated[
     str, typer.Argument(help=f"A run folder, or a trace.json of `heron trace` or its folder. Or: {ENVIRONMENT}.")
 ]
 AgentOption = Annotated[
-    str | None, typer.Option(help="What it knows is shown beside the truth; default: the first that decides.")
+    str | None, typer.Option(help="Agent whose knowledge is shown beside the truth; default: the first that decides.")
 ]
 ClockOption = Annotated[str, typer.Option(help="event: with delays and loss; sync: step by step.")]
 FilmWindowOption = Annotated[
-    str | None, typer.Option("--window", metavar="START,END", help="What the film shows, s; default: all of it.")
+    str | None, typer.Option("--window", metavar="START,END", help="Start and end of the film, s; default: all of it.")
 ]
 EveryOption = Annotated[
-    float | None, typer.Option(help="Seconds of the world from frame to frame; default: at most 300 frames.")
+    float | None, typer.Option(help="Simulated seconds from frame to frame; default: at most 300 frames.")
 ]
-FpsOption = Annotated[float, typer.Option(help="Frames a second at which it plays.")]
+FpsOption = Annotated[float, typer.Option(help="Frames per second.")]
 FilmOption = Annotated[Path, typer.Option(help="A page with a player (.html), .gif, or .mp4 (extra `video`).")]
 
 
@@ -62,9 +62,9 @@ def watch(
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
-    """Film an episode: the world, messages on their way, and what one agent knows beside the truth.
+    """Film an episode: the world, its messages, and what one agent knows beside the truth.
 
-    A recorded trace is run again as it was. Of what a run folder or a trace names, only registered environments run,
+    A trace is run again as it was recorded. Of what a run folder or a trace names, only registered environments run,
     and what this command trusts or names itself.
     """
     from heron_env.lab.output import dumps
@@ -80,11 +80,14 @@ def watch(
     if is_trace(env_or_run_or_trace):
         changes = {"--clock": None if clock == "event" else clock, "--policy": policy, "--seed": seed or None}
         _require_none({**flags, **changes, "--option": option}, "a trace")
-        result = film_again(env_or_run_or_trace)
+        result, title = film_again(env_or_run_or_trace), ""
     else:
         env_id, chosen, options = wanted(env_or_run_or_trace, policy, parsed_options(option))
         result = _played(env_id, chosen, options, clock, seed, flags)
+        late = [*settings_of(schedule, delay), *(disturbances or ()), *["synchronous clock"] * (clock == "sync")]
+        title = ", ".join([env_id, *late])
     film = result.watch(agent, start=start, end=end, every=every)
+    film.footage.title = title or film.footage.title
     film.save(out, fps=fps)
     facts = {"film": str(out), "frames": len(film), "start": film.times[0], "end": film.times[-1], "agent": film.agent}
     if as_json:

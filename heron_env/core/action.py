@@ -339,7 +339,7 @@ class Action:
         ncats: Sequence[int] | int = (),
         range: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
-        """Say what the action is: `dim_c` numbers within `range`, `dim_d` choices of `ncats` each, or ConfigError."""
+        """Declare the action: `dim_c` numbers within `range`, `dim_d` choices of `ncats` each. Raises ConfigError."""
         dim_c = whole(dim_c, "Action.set_specs(): dim_c", 0, MOST_ELEMENTS)
         dim_d = whole(dim_d, "Action.set_specs(): dim_d", 0, MOST_ELEMENTS)
         cats = [ncats] * dim_d if isinstance(ncats, int) else several(ncats, "Action.set_specs(): ncats")
@@ -357,7 +357,7 @@ class Action:
         self._vector = self.spec.noop.copy()
 
     def set_values(self, value: Any = None, *, c: Any = None, d: Any = None) -> None:
-        """Take an array, Action or {"c", "d"}, clipped (`step()` refuses instead). Raises InvalidAction: size, nan."""
+        """Set from an array, Action or {"c", "d"}, with clipping. Raises InvalidAction for another size or nan."""
         if value is None:
             value = {"c": self.c if c is None else c, "d": self.d if d is None else d}
         value = unmasked(value, "Action.set_values(): what was given")
@@ -374,7 +374,7 @@ class Action:
         self._vector = self.spec.bounded(vector)
 
     def clip(self) -> None:
-        """Bring every element into its range."""
+        """Clip every element into its range."""
         self._vector[:] = self.spec.bounded(self._vector)
 
     def sample(self, rng: np.random.Generator) -> None:
@@ -426,7 +426,7 @@ class Action:
 
 
 class Vector:
-    """The action as rules read it: `action[0]` is a float. It has an index and a length, no more; the array
+    """Type of the action in rules: `action[0]` is a float. It has an index and a length, no more; the array
     `child_rewards` is a NDArray[np.float64].
     """
 

@@ -34,10 +34,9 @@ def _annotations(cls: type) -> dict[str, Any]:
 class FeatureProvider:
     """Base of all features: annotate numbers in the class body, with or without `quantity(...)`.
 
-    `visibility` lists who sees it: public, owner, upper_level, system, siblings, subordinates (OR; default owner). Its
-    owner is no exception: without `owner` or `public` among the tags it does not see it.
-    `reported`: do state reports carry it? False for an `Inbox` alone, which is no fact about the world.
-    Outside an environment a feature owns a small array; in an environment it is a window on the environment's.
+    `visibility` lists who sees it: public, owner, upper_level, system, siblings, subordinates; one match is enough. The
+    default is owner. Without `owner` or `public` its owner does not see it. `reported`: do state reports carry it?
+    False for an `Inbox` alone. In an environment a feature is a view of the environment's arrays.
     """
 
     visibility: ClassVar[Sequence[str]] = ("owner",)
@@ -164,7 +163,7 @@ class FeatureProvider:
             setattr(self, name, value)
 
     def is_observable_by(self, requestor_id: str, requestor_level: int, owner_id: str, owner_level: int) -> bool:
-        """Without a hierarchy: do the tags let this requestor see it? (upper_level here means one level above.)
+        """Do the tags let this requestor see it? Without a hierarchy, upper_level means one level above.
 
         A State that belongs to an environment answers by its own hierarchy instead: there upper_level is the parent.
         """
@@ -233,7 +232,7 @@ def require_features(features: Any, where: str) -> None:
 
 
 def labelled(owner_id: str, level: int, kind: str, features: dict[str, Any]) -> dict[str, Any]:
-    """The specification's dictionary of `features` by name, with whose they are and the kind of state."""
+    """Return `features` by name as a dictionary, with their owner and the kind of state."""
     return {"_owner_id": owner_id, "_owner_level": level, "_state_type": kind, "features": features}
 
 

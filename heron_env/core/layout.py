@@ -79,7 +79,7 @@ class Row:
         return Reported(self)
 
     def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
-        """The specification's dictionary of a state: owner, level, type, features."""
+        """Return a state as a dictionary: owner, level, type, features."""
         features = {}
         for start, feature in zip(self.offsets, self.features, strict=False):
             window = feature.__new__(feature)
@@ -123,7 +123,7 @@ class Reported:
         self.where = span_of(self.columns)
 
     def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
-        """The specification's dictionary of a report's values, float64 `[len(columns)]`; without who sees them."""
+        """Return a report's values, float64 `[len(columns)]`, as a dictionary, without who sees them."""
         features: dict[str, dict[str, Any]] = {}
         position = 0
         for feature, q in self._observed:

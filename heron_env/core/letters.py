@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """Words from one agent to another: they travel on the sender's own link, like its reports.
+    """Letter from one agent to another; it travels on the sender's own link, like its reports.
 
     Attributes:
         body: JSON (objects with text keys, lists, text, numbers, booleans, None) of at most 16 kB.

@@ -21,8 +21,8 @@ def _no_states() -> Show:
 class Planned:
     """A policy that plans: `policy(observation) -> [k, ...]`, a function or an object with `forward`.
 
-    It is given the keywords `running` (a `Running`: what its actuator is doing), `mask` and `draw` if it declares them.
-    It may answer None: nothing new, the plan in force goes on. One object may serve several agents.
+    It gets the keywords `running` (a `Running`: the state of its actuator), `mask` and `draw` if it declares them. None
+    means nothing new: the plan in force continues. One object may serve several agents.
 
     Args:
         policy: observation -> actions `[k, ...]`.
@@ -53,14 +53,14 @@ class Planned:
         self._last = dict[str, tuple[int, int]]()
 
     def begin(self, seed: int, episode: int) -> None:
-        """An episode begins."""
+        """Begin an episode."""
         self._last.clear()
         begin = getattr(self.policy, "begin", None)
         if callable(begin):
             begin(seed, episode)
 
     def answer(self, asked: Asked) -> Answer:
-        """A plan, or nothing new. Raises ConfigError for what is no sequence of actions."""
+        """Return a plan, or nothing new. Raises ConfigError for anything but a sequence of actions."""
         if not self._is_due(asked):
             return Answer(None)
         decide = decide_with(self.policy, _no_states, lambda vector: asked.mask, lambda: asked.running)

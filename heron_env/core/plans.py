@@ -29,14 +29,14 @@ SECOND, MOST = 10**9, 2.0**53
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Several actions in one answer. The rules travel with it; the actuator needs no configuration.
+    """Several actions in one answer, with the rules to carry them out: the actuator needs no configuration.
 
     Attributes:
         actions: `[k, ...]`, an array or a sequence of actions of the agent's space, of which there is at least one.
         period: s from one action to the next; None: the control step.
         start: s from the time of the observation to that of the first action.
-        merge: what becomes of the plan in force when this one arrives. "drop": all of it is replaced; actions whose
-            time has passed are left out. "restart": the new one begins with its first action. "append": it follows the
+        merge: how this plan joins the plan in force. "drop": it replaces it; actions whose time has passed are left
+            out. "restart": the new one begins with its first action. "append": it follows the
             last action of the old one. "blend": for times that both have, (1 - weight) old + weight new. "ensemble":
             the mean of all plans for a time, with weights exp(-weight i), i = 0 the oldest (ACT).
         end: what holds after the last action: "hold", that action, or "noop".
@@ -69,7 +69,7 @@ class Plan:
             raise ConfigError(f"Plan(weight={self.weight!r:.60}): must be a number >= 0, of 'blend' at most 1, or None")
 
     def sent(self, observed: int, dt_ns: int, rows: Sequence[Any]) -> SentPlan:
-        """On its way: `rows`, its actions as the actuator takes them, decided on an observation of `observed`, ns."""
+        """Return it as sent: `rows` of actions for the actuator, decided on an observation of `observed`, ns."""
         period = dt_ns if self.period is None else round(self.period * SECOND)
         weight = WEIGHTS.get(self.merge, 0.0) if self.weight is None else float(self.weight)
         return SentPlan(tuple(rows), observed + round(self.start * SECOND), period, self.merge, self.end, weight)
@@ -114,7 +114,7 @@ NOTHING_NEW = SentPlan((), 0, 1, "drop", "hold", 0.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Running:
-    """What an agent knows of its actuator: what came with its newest observation, and what it has sent since.
+    """An agent's knowledge of its actuator: from its newest observation, and its own plans since.
 
     Attributes:
         number: the decision in force at the time of that observation; -1: none, or a single action.

@@ -27,18 +27,17 @@ Keys = NDArray[np.uint64]
 
 @runtime_checkable
 class Policy(Protocol):
-    """Anything with `forward`. May also offer `forward_batch(vectors [n, d]) -> [n, k]` and `reset(seed)`.
+    """Policy with `forward`. It may also have `forward_batch(vectors [n, d]) -> [n, k]` and `reset(seed)`.
 
-    One that declares `forward(observation, mask=None)` is given what its agent may choose, in the form that the action
-    space's `sample(mask)` takes, or None where nothing is ever forbidden; and one that declares `forward_batch(vectors,
-    masks=None)`: int8 `[n, sum(ncats)]`, or None.
+    With the keyword `mask=None`, `forward` gets the allowed choices, in the form of `space.sample(mask)`; None: there
+    is no mask. `forward_batch` gets `masks=None`: int8 `[n, sum(ncats)]`.
 
-    One that decides by chance declares `draw=None`, or `draws=None` for a batch: a key for this decision, uint64, `[n]`
-    in a batch (see `draw_of`). Actions that depend on nothing else random are equal in every clock and every batch.
+    A random policy declares `draw=None` (in a batch `draws=None`): a uint64 key for this decision (see `draw_of`). Then
+    its actions are equal on both clocks and in every batch.
     """
 
     def forward(self, observation: NDArray[np.float32]) -> Any:
-        """The action (array, number or Action) for one observation vector, float32 `[d]`."""
+        """Return the action (array, number or Action) for one observation vector, float32 `[d]`."""
         ...
 
 
@@ -53,7 +52,7 @@ class StatePolicy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an answer came from.
+    """Source of an answer.
 
     Attributes:
         source: an endpoint, its fallback where it fails, or a recording.
@@ -75,18 +74,17 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """One question to a policy; equal in both clocks where their runs are.
+    """Question to a policy.
 
     Attributes:
         vector: the observation, float32 `[n]`.
-        names: what each of its numbers is, as `env.observation_names(agent)` has it.
-        number: the agent's tick that asks, from 0; a commanded agent's is its commander's.
+        names: names of its elements, as `env.observation_names(agent)`.
+        number: the agent's tick, from 0; a commanded agent's is its commander's.
         turn: the control step of that tick.
         time: the nominal time of that tick, s.
-        mask: what the agent may choose, in the form that `space.sample(mask)` takes; None where nothing is ever
-            forbidden.
-        letters: those that arrived since the last question, by arrival, then by the sender's place.
-        running: what the agent's actuator is doing, for policies that plan.
+        mask: the allowed choices, in the form of `space.sample(mask)`; None: the agent has no mask.
+        letters: letters since the last question, by arrival, then by the sender's place.
+        running: state of the agent's actuator, for policies that plan.
     """
 
     agent: str
@@ -105,16 +103,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What a policy answers.
+    """Answer of a policy.
 
     Attributes:
-        action: array, number or Action; a `Plan` of several; or None, nothing new: no message leaves, and what is in
-            force goes on. Runs play plans; a step takes one action.
-        letters: to be sent when the decision is made, in this order; `sender` must be the agent that was asked.
-        thinking: virtual time that the answer took, s; the synchronous clock ignores it, as it ignores delays.
-        origin: where the answer came from, for policies that ask others.
-        tokens: that a language model wrote for it, or a script counts as if; results sum them. They take no time by
-            themselves: write `thinking=tokens / tokens_per_second`.
+        action: array, number or Action; a `Plan` of several; None: no message is sent, and the action in force
+            continues. Runs play plans; a step takes one action.
+        letters: letters to send with the decision, in this order; `sender` must be the agent that was asked.
+        thinking: simulated time that the answer took, s; the synchronous clock ignores it.
+        origin: source of the answer, for policies that ask others.
+        tokens: number of tokens that a language model wrote; results sum them. For their time write
+            `thinking=tokens / tokens_per_second`.
     """
 
     action: Any
@@ -126,12 +124,12 @@ class Answer:
 
 @runtime_checkable
 class AnsweringPolicy(Protocol):
-    """Anything with `answer`. May also offer `answer_all([Asked, ...]) -> [Answer, ...]`: all questions of one instant
+    """Policy with `answer`. It may also have `answer_all([Asked, ...]) -> [Answer, ...]`: all questions of one instant
     together, in registration order.
     """
 
     def answer(self, asked: Asked) -> Answer:
-        """The answer to one question."""
+        """Answer one question."""
         ...
 
 
@@ -145,7 +143,7 @@ class OnBatches(ABC):
     def forward(
         self, observation: NDArray[np.float32], mask: Any = None, draw: int | None = None
     ) -> NDArray[np.float64]:
-        """The action `[k]` of one observation `[d]`."""
+        """Return the action `[k]` for one observation `[d]`."""
         return np.asarray(
             forward_rows(
                 self.forward_batch,

@@ -93,7 +93,7 @@ class Features:
 
 
 class State:
-    """All features of one agent. Free, it owns their arrays; registered, they are windows on the environment's."""
+    """All features of one agent. In an environment they are views of its arrays."""
 
     registry: ClassVar[dict[str, type[State]]] = {}
     usual_level: ClassVar[int] = 1
@@ -119,7 +119,7 @@ class State:
         self._features = Features(features)
 
     def vector(self) -> NDArray[np.float64]:
-        """All features one after another, float64 `[width]`."""
+        """Return all features one after another, float64 `[width]`."""
         return np.concatenate([np.zeros(0), *(feature.vector() for feature in self.features)])
 
     def update(self, values: Mapping[str, Mapping[str, Any]]) -> None:
@@ -147,7 +147,7 @@ class State:
         owner_level: int = 1,
         near: Iterable[type[FeatureProvider]] = (),
     ) -> State:
-        """Rebuild from `to_dict()`, with or without metadata; `near` are feature classes to look among first."""
+        """Rebuild from `to_dict()`, with or without metadata; feature classes in `near` are tried first."""
         if "_state_type" in values:
             kind = State.registry.get(values["_state_type"])
             if kind is None:
@@ -160,7 +160,7 @@ class State:
         return kind(owner_id, owner_level, [find_feature(name, near).from_dict(v) for name, v in values.items()])
 
     def observed_by(self, requestor_id: str, requestor_level: int) -> dict[str, FeatureVector]:
-        """What this requestor may see: `{"Charge": vector}`, visible features and fields only.
+        """Return what `requestor` may see: `{"Charge": vector}`, visible features and fields only.
 
         A state of an environment answers from the environment's plan; a free one from the tags and levels.
         """
@@ -225,20 +225,20 @@ class Observation:
         self.timestamp, self._order = timestamp, order
 
     def vector(self) -> NDArray[np.float32]:
-        """Everything in insertion order, or the one given, float32 `[n]`: own values, then the others'."""
+        """Return all values, float32 `[n]`, in `order` or insertion order: own values, then the others'."""
         values = np.concatenate([self.local_vector(), self.global_vector()])
         return values if self._order is None else values[self._order]
 
     def local_vector(self) -> NDArray[np.float32]:
-        """Own values, float32."""
+        """Return own values, float32."""
         return _flatten(self.local)
 
     def global_vector(self) -> NDArray[np.float32]:
-        """The others' values, float32."""
+        """Return the others' values, float32."""
         return _flatten(self.global_info)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, as messages carry them."""
+        """Return plain numbers and lists, as messages carry them."""
         return {"timestamp": self.timestamp, "local": plain(self.local), "global_info": plain(self.global_info)}
 
     @classmethod

@@ -59,7 +59,7 @@ class CohortColumns:
 
 
 class World:
-    """The truth in columns. `world[Battery].Charge.soc` is `[n]`, a global `world.Price.value` is `[1]`.
+    """True state in columns. `world[Battery].Charge.soc` is `[n]`, a global `world.Price.value` is `[1]`.
 
     `time` is nominal, in seconds: the start of the substep; in `finish` the end of the step. `step` counts control
     steps. What hooks write is clipped to the declared bounds afterwards. `lanes` is 0; in a batch, this world's lanes.
@@ -85,7 +85,7 @@ class World:
 
     @property
     def rows(self) -> NDArray[np.float64]:
-        """The truth itself `[1, columns]`, numbered as `layout.full_names`; in a batch `[B, columns]`."""
+        """The true state `[1, columns]`, numbered as `layout.full_names`; in a batch `[B, columns]`."""
         return self._array[None]
 
     def __getitem__(self, cls: type) -> CohortColumns:
@@ -108,7 +108,7 @@ class World:
         return columns
 
     def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> NDArray[np.float64]:
-        """Uniforms in [0, 1), float64 `[*shape]`, keyed by (seed, episode, step, name): the same wherever asked."""
+        """Draw uniforms in [0, 1), float64 `[*shape]`, keyed by (seed, episode, step, name)."""
         if self._reads:
             raise RuleError(f"world.draw({name!r}): it draws, where it may only read; draw in begin or finish")
         return drawn(self.seed, self.episode, self.step, name, shape)
@@ -121,7 +121,7 @@ class World:
         self._array[columns] = values
 
     def get(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
-        """A copy of `columns` `[k]` of the truth, `[k]`; in a batch `[B, k]`, and nothing is clipped afterwards."""
+        """Return a copy of `columns` `[k]` of the truth, `[k]`; in a batch `[B, k]`."""
         return self._array[columns]
 
 

@@ -29,7 +29,7 @@ Pairs = NDArray[np.int64]
 
 
 def ring_of_clusters(clusters: int = 10, *, seed: int = 0, chords: int | None = None) -> Problem:
-    """Clusters of five nodes each in a ring: two edges between neighbours, and between each of further pairs.
+    """Make clusters of five nodes in a ring: two edges between neighbours, and between further pairs.
 
     Args:
         clusters: at least 3.
@@ -60,14 +60,14 @@ def ring_of_clusters(clusters: int = 10, *, seed: int = 0, chords: int | None = 
 
 
 def erdos_renyi(nodes: int, mean_degree: float = 5.0, *, seed: int = 0) -> Problem:
-    """Uniformly random edges, as many as make the mean degree; three colours just suffice up to about 4.7."""
+    """Make a graph of uniformly random edges with a mean degree; three colours just suffice up to about 4.7."""
     count = whole(nodes, "erdos_renyi(nodes)", 2, MOST)
     edges = _edges("erdos_renyi", count, mean_degree, count * (count - 1) // 2)
     return _plain(count, _drawn(count, edges, seed, np.zeros(0, dtype=np.int64)), f"er{count}")
 
 
 def planted(nodes: int, mean_degree: float = 5.0, *, colours: int = 3, seed: int = 0) -> Problem:
-    """Uniformly random edges between nodes of different hidden colours: its optimum is no conflict, and known."""
+    """Make a random graph with a known solution without conflicts."""
     count, kinds = whole(nodes, "planted(nodes)", 2, MOST), whole(colours, "planted(colours)", 2, 26)
     hidden = stream(seed, "dcop", "planted").permutation(np.arange(count) % kinds)
     sizes = np.bincount(hidden, minlength=kinds)
@@ -77,7 +77,7 @@ def planted(nodes: int, mean_degree: float = 5.0, *, colours: int = 3, seed: int
 
 
 def grid(rows: int, columns: int) -> Problem:
-    """Nodes next to each other in a rectangle; two colours suffice."""
+    """Make a rectangular grid; two colours suffice."""
     height, width = whole(rows, "grid(rows)", 1, MOST), whole(columns, "grid(columns)", 1, MOST)
     number = np.arange(height * width).reshape(height, width)
     across = np.stack([number[:, :-1].ravel(), number[:, 1:].ravel()], axis=1)
@@ -128,7 +128,7 @@ SHIPPED: Final = Path(__file__).parent / "instances"
 
 
 def read_problem(path: str | Path) -> Problem:
-    """The problem in a file: `.json`, `.yaml` or `.yml` (pyDCOP's), `.col` (DIMACS; three colours).
+    """Read a problem from a file: `.json`, `.yaml` or `.yml` (pyDCOP's), `.col` (DIMACS; three colours).
 
     Raises:
         ConfigError: what is wrong, with file and line.
@@ -146,7 +146,7 @@ def read_problem(path: str | Path) -> Problem:
 
 
 def write_problem(problem: Problem, path: str | Path) -> Path:
-    """Write it as `.json` or as pyDCOP's `.yaml`; the file's path. Raises ConfigError for another ending."""
+    """Write a problem as `.json` or pyDCOP's `.yaml`; return the path. Raises ConfigError for another ending."""
     require_type(f"write_problem({problem!r:.60}, ...)", problem, Problem, "a Problem")
     path = path_of(path, "path")
     writers = {".json": to_json, ".yaml": to_pydcop, ".yml": to_pydcop}
@@ -275,7 +275,7 @@ def g15(
     fixed: Assignment | str | None = None,
     preferences: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Problem:
-    """The study graph: clusters Human, Agent1 and Agent2 of five nodes, 23 edges, three colours; zero conflicts exist.
+    """Make the study's graph: clusters Human, Agent1, Agent2 of five nodes, 23 edges, three colours; solvable.
 
     Args:
         conflict_penalty: cost of an edge whose ends are equal.
@@ -294,12 +294,12 @@ def g15(
 
 
 def ring50() -> Problem:
-    """Ten clusters like the study's in a ring with five chords: 50 nodes, 90 edges; zero conflicts exist."""
+    """Make ten clusters like the study's in a ring with five chords: 50 nodes, 90 edges; zero conflicts exist."""
     return read_problem(SHIPPED / "ring50.json")
 
 
 def problem_of(given: Problem | str | Path) -> Problem:
-    """A problem by itself, by the name of a shipped one ("g15", "ring50"), or by its file. Raises ConfigError."""
+    """Return a problem: itself, a shipped one by name ("g15", "ring50"), or one from a file. Raises ConfigError."""
     if isinstance(given, Problem):
         return given
     shipped = {"g15": g15, "ring50": ring50}

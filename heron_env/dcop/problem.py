@@ -30,7 +30,7 @@ KEEPING_OPTIMUM = {"name", "conflict_penalty", "scores", "clusters", "optimum", 
 
 @dataclass(frozen=True)
 class Optimum:
-    """What is known of the best assignment: its conflicts, whether they are proven least, and one that attains them."""
+    """Best known assignment: its conflicts, and whether they are proven least."""
 
     conflicts: int
     proven: bool = True
@@ -39,7 +39,7 @@ class Optimum:
 
 @dataclass(frozen=True)
 class Part:
-    """One cluster's knowledge of a problem and nothing else: its nodes and the edges with one end or both its own."""
+    """One cluster's part of a problem: its nodes, and the edges with at least one end in it."""
 
     cluster: str
     nodes: tuple[str, ...]
@@ -56,7 +56,7 @@ class Part:
     scores: Mapping[str, float]
 
     def colour(self, written: str) -> str | None:
-        """The colour in the domain's spelling, whatever its case; None if there is no such one."""
+        """Return the colour in the domain's spelling, in any case; None: unknown."""
         return spelled(self.domain, written)
 
     @cached_property
@@ -71,7 +71,7 @@ class Part:
         return {node: tuple(near) for node, near in found.items()}
 
     def foreign_boundary(self, other: str) -> tuple[str, ...]:
-        """Nodes of that cluster with an edge to mine."""
+        """Return the nodes of another cluster with an edge to this part."""
         return (
             () if not isinstance(other, str) else tuple(node for node, owner in self.owners.items() if owner == other)
         )
@@ -133,7 +133,7 @@ class Problem:
         return spelled(self.domain, colour) or colour
 
     def colour(self, written: str) -> str | None:
-        """The colour in the domain's spelling, whatever its case; None if there is no such one."""
+        """Return the colour in the domain's spelling, in any case; None: unknown."""
         return spelled(self.domain, written)
 
     # As arrays
@@ -163,7 +163,7 @@ class Problem:
         return costs
 
     def codes(self, assignment: Assignment) -> Codes:
-        """Numbers of the colours of all nodes, `[nodes]`. Raises ConfigError for a node without a known colour."""
+        """Return the colours of all nodes as numbers, `[nodes]`. Raises ConfigError for a missing colour."""
         number, colours = {colour: code for code, colour in enumerate(self.domain)}, mapping(assignment, "assignment")
         try:
             return np.array([number[colours[node]] for node in self.nodes], dtype=np.int8)
@@ -177,11 +177,11 @@ class Problem:
             ) from None
 
     def assignment(self, codes: NDArray[Any]) -> dict[str, str]:
-        """Colours by node, from numbers `[nodes]`."""
+        """Return colours by node, from numbers `[nodes]`."""
         return {node: self.domain[code] for node, code in zip(self.nodes, codes.tolist(), strict=True)}
 
     def conflicts_of(self, codes: NDArray[Any]) -> int:
-        """Edges whose ends are equal, of colours as numbers `[nodes]`."""
+        """Count edges with equal ends, for colours as numbers `[nodes]`."""
         u, v = self.ends
         return int((codes[u] == codes[v]).sum())
 
@@ -191,7 +191,7 @@ class Problem:
         return self.conflict_penalty * self.conflicts_of(codes) + float(own.sum())
 
     def conflicts(self, assignment: Assignment) -> int:
-        """Edges whose ends are equal. Raises ConfigError for a node without a known colour."""
+        """Count edges with equal ends. Raises ConfigError for a node without a known colour."""
         return self.conflicts_of(self.codes(assignment))
 
     def cost(self, assignment: Assignment) -> float:
@@ -199,7 +199,7 @@ class Problem:
         return self.cost_of(self.codes(assignment))
 
     def start(self) -> dict[str, str]:
-        """Every node the first colour, then the fixed ones."""
+        """Return the start: the first colour for all nodes but the fixed ones."""
         return {node: self.fixed.get(node, self.domain[0]) for node in self.nodes}
 
     # Who owns and borders what
@@ -210,7 +210,7 @@ class Problem:
         return {node: owner for owner, own in self.clusters.items() for node in own}
 
     def owner(self, node: str) -> str | None:
-        """Of a node; None if nobody's."""
+        """Return the owner of a node; None: nobody."""
         return self.owners.get(node)
 
     @cached_property
@@ -243,30 +243,30 @@ class Problem:
         )
 
     def part(self, cluster: str) -> Part:
-        """What a cluster may know of the problem. Raises ConfigError for a name that is none."""
+        """Return a cluster's part of the problem. Raises ConfigError for an unknown name."""
         if not is_one_of(cluster, self.clusters):
             near = did_you_mean(cluster, self.clusters) or f" There are {', '.join(self.clusters) or 'none'}."
             raise ConfigError(f"{cluster!r:.80} is no cluster of the problem {self.name!r}.{near}")
         return self._parts[cluster]
 
     def neighbouring(self, cluster: str) -> tuple[str, ...]:
-        """Clusters with an edge to it, in the order of `clusters`."""
+        """Return the clusters with an edge to a cluster, in the order of `clusters`."""
         near = set(self.part(cluster).owners.values())
         return tuple(owner for owner in self.clusters if owner in near)
 
     def boundary(self, cluster: str, other: str | None = None) -> tuple[str, ...]:
-        """Its own nodes with an edge to another cluster, or to that one."""
+        """Return nodes of a cluster with an edge to any other cluster, or to one."""
         part = self.part(cluster)
         own = {node for node, foreign in part.outer if other in (None, part.owners[foreign])}
         return tuple(node for node in part.nodes if node in own)
 
     def foreign_boundary(self, cluster: str, other: str | None = None) -> tuple[str, ...]:
-        """Nodes of other clusters, or of that one, with an edge to its own."""
+        """Return nodes of all other clusters, or of one, with an edge to a cluster."""
         part = self.part(cluster)
         return tuple(part.owners) if other is None else part.foreign_boundary(other)
 
     def having(self, **changes: Any) -> Problem:
-        """The same with other fields. What changes the costs drops the known optimum. Raises as the class."""
+        """Return a copy with other fields; it drops the known optimum if costs change. Raises as the class."""
         known = self.optimum if changes.keys() <= KEEPING_OPTIMUM else None
         return replace(self, **{"optimum": known, **changes})
 

@@ -184,12 +184,12 @@ def _numbered(part: Part) -> tuple[tuple[int, int], ...]:
 def best_responses(
     part: Part, told: Assignment, forced: Assignment | None = None, bans: Bans | None = None
 ) -> tuple[float, list[dict[str, str]]]:
-    """The least cost of the part's nodes (penalty times visible conflicts minus preferences), and who attains it.
+    """Return the least cost of the part's nodes, and the assignments with it.
 
-    All assignments that do, in product order, where there are at most 3 ** 9 to go through; one of them otherwise.
+    Cost: penalty times visible conflicts minus preferences. All assignments if at most 3 ** 9 are to try, else one.
 
     Raises:
-        ConfigError: the part is too large and too dense for elimination; what is no node or no colour.
+        ConfigError: the part is too large and dense for elimination; an unknown node or colour.
     """
     costs = own_costs(*_checked(part, told, forced, bans))
     nodes, colours = costs.shape
@@ -210,7 +210,7 @@ def best_responses(
 def best_response(
     part: Part, told: Assignment, forced: Assignment | None = None, bans: Bans | None = None
 ) -> tuple[float, dict[str, str]]:
-    """The first of `best_responses`."""
+    """Return the first of `best_responses`."""
     least, found = best_responses(part, told, forced, bans)
     return least, found[0]
 
@@ -238,10 +238,10 @@ def _named(part: Part, codes: Codes) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Counterfactuals:
-    """What my best response would cost me for every colouring of foreign nodes.
+    """Costs of a part's best responses for every colouring of foreign nodes.
 
     Attributes:
-        part: mine.
+        part: the part.
         kept: the foreign nodes.
         net: penalty times visible conflicts minus preferences, `[colours] * kept`.
     """
@@ -268,7 +268,7 @@ class Counterfactuals:
         return self.net + gains.reshape(self.net.shape)
 
     def response(self, configuration: Assignment) -> dict[str, str]:
-        """My best response if the kept nodes had these colours."""
+        """Return the best response if the foreign nodes had these colours."""
         codes = tuple(self.part.domain.index(configuration[node]) for node in self.kept)
         return _named(self.part, self.responses[:, np.ravel_multi_index(codes, self.net.shape) if codes else 0])
 
@@ -280,7 +280,7 @@ def counterfactuals(
     forced: Assignment | None = None,
     bans: Bans | None = None,
 ) -> Counterfactuals:
-    """The table for all colourings of the foreign nodes `kept`; the others keep the colours that were reported.
+    """Make the table for all colourings of the foreign nodes `kept`; other nodes keep their reported colours.
 
     Raises:
         ConfigError: the table would be too large.

@@ -286,17 +286,17 @@ ALGORITHMS: Final = ("greedy", *PASSES, "elimination", "cpsat")
 
 @dataclass(frozen=True)
 class Solution:
-    """What an algorithm found.
+    """Solution of an algorithm.
 
     Attributes:
-        algo: which one.
-        assignment: the best seen.
-        conflicts: of it.
-        cost: penalty times conflicts minus preferences, of it.
-        curve: the least cost seen so far, `[cycles + 1]`; the first is the start's.
-        messages: that agents, one a node, would have sent; 0 for what solves in one place.
-        cycles: that were run.
-        bound: no assignment costs less.
+        algo: the algorithm.
+        assignment: the best one.
+        conflicts: its conflicts.
+        cost: its penalty times conflicts minus preferences.
+        curve: the least cost so far, `[cycles + 1]`, from the start on.
+        messages: messages between agents, one agent a node; 0 for central algorithms.
+        cycles: cycles that were run.
+        bound: lower bound on the cost of any assignment.
         seconds: wall time of the algorithm.
     """
 
@@ -312,12 +312,12 @@ class Solution:
 
     @property
     def utility(self) -> float:
-        """Minus the cost: what a problem with `objective="max"` is about."""
+        """Minus the cost, for problems with `objective="max"`."""
         return -self.cost
 
     @property
     def proven(self) -> bool:
-        """Does no assignment cost less?"""
+        """Is it proven that no assignment costs less?"""
         return self.cost <= self.bound
 
 

@@ -82,7 +82,7 @@ Seconds = Annotated[Positive, Field(le=86400.0)]
 
 
 class Persona(ConfigModel):
-    """Who an agent is, for endpoints that play a part; traits are in [0, 1], `persona_id` by default the agent's."""
+    """Persona of an agent, for endpoints; traits are in [0, 1]. `persona_id` is by default the agent's id."""
 
     name: str
     background: str = ""
@@ -92,7 +92,7 @@ class Persona(ConfigModel):
 
 
 class Latency(ConfigModel):
-    """What of an answer's latency becomes thinking time, in virtual time.
+    """How an answer's latency becomes thinking time, in simulated time.
 
     "ignored": nothing; "virtual": lognormal draws of this mean, s, and standard deviation `ratio * mean`, keyed by
     seed, episode, agent and number; "tokens": those that the answer counts in `usage.completion_tokens`, as
@@ -134,7 +134,7 @@ class EndpointConfig(ConfigModel):
 
 
 class BreakerConfig(ConfigModel):
-    """When requests to a failing endpoint are no longer sent, and when they are again."""
+    """When to stop requests to a failing endpoint, and when to try again."""
 
     failure_threshold: Annotated[int, at_least(1)] = 5
     half_open_probe_interval_seconds: Seconds = 30.0
@@ -142,7 +142,7 @@ class BreakerConfig(ConfigModel):
 
 
 class ConcurrencyConfig(ConfigModel):
-    """Requests under way at once, and begun in any one second, per endpoint."""
+    """Limits per endpoint: requests at once, and requests begun in a second."""
 
     max_inflight_per_endpoint: Annotated[int, at_least(1)] = 10
     qps_cap: Annotated[int, at_least(1)] = 100
@@ -194,7 +194,7 @@ class AgentInjectionConfig(ConfigModel):
         return self
 
     def unknown(self, known: Iterable[str]) -> Iterator[Problem]:
-        """A problem for each name that is neither an agent nor a group."""
+        """Return a problem for each name that is neither an agent nor a group."""
         names = dict.fromkeys(known)
         paths: list[tuple[PathParts, str]] = [
             *((("endpoints", index, "agent_id"), entry.agent_id) for index, entry in enumerate(self.endpoints)),
@@ -226,7 +226,7 @@ def is_alone(file: YamlFile) -> bool:
 
 
 def load_agents(path: str | Path) -> AgentInjectionConfig:
-    """Read which agents are played by endpoints from a YAML file. Raises ConfigError with file and line."""
+    """Read a YAML file of agents that endpoints play. Raises ConfigError with file and line."""
     return injection_of(YamlFile.read(path))
 
 
@@ -313,7 +313,7 @@ class ValidatorConfig(ConfigModel):
 
 
 class SimulationConfig(ConfigModel):
-    """A world as its YAML file declares it; names, types and bounds are checked across the sections.
+    """Content of an environment's YAML file; names, types and bounds are checked across the sections.
 
     Without `observability` the variables' own visibility decides: everybody sees all but the internal ones.
     """
@@ -327,17 +327,17 @@ class SimulationConfig(ConfigModel):
     agent_injection: AgentInjectionConfig | None = None
 
     def initial_state(self, agent: AgentConfig) -> dict[str, Value]:
-        """All variables of the agent with the values it starts with: its own, else the defaults."""
+        """Return the initial values of all variables of the agent: its own, else the defaults."""
         variables = self.state_variables.agent_vars
         given = agent.initial_state
         return {name: known.checked(given.get(name, known.default)) for name, known in variables.items()}
 
     def initial_globals(self) -> dict[str, Value]:
-        """All global variables with the values they start with."""
+        """Return the initial values of all global variables."""
         return {name: known.checked(known.default) for name, known in self.state_variables.global_vars.items()}
 
     def external_variables(self) -> set[str]:
-        """Qualified names of the external variables: listed so, or unlisted and not declared internal (V2)."""
+        """Return the qualified names of external variables: listed as such, or unlisted and not internal (V2)."""
         listed = (self.observability or ObservabilityConfig()).variable_visibility
         declared = self.state_variables.visibility()
         return external_among({name: said != "internal" for name, said in declared.items()}, listed)

@@ -143,7 +143,7 @@ class DeclaredAgent(FieldAgent):
 
 
 class DeclaredEnv(HeronEnv):
-    """A world as its configuration declares it: agents side by side under a system agent that only watches.
+    """Environment of a YAML configuration: agents side by side under a system agent that only watches.
 
     Args:
         config: the world.
@@ -218,11 +218,11 @@ class DeclaredEnv(HeronEnv):
         )
 
     def begin(self, world: World) -> None:
-        """The engine's beginning."""
+        """Begin the engine's episode."""
         self.engine.begin(self._scene(world))
 
     def advance(self, world: World, dt: float) -> None:
-        """The engine's physics, then: who has left the range of the termination rule?"""
+        """Run the engine's physics, then the termination rule."""
         scene = self._scene(world)
         self.engine.advance(scene, dt)
         if self._over is not None:
@@ -232,11 +232,11 @@ class DeclaredEnv(HeronEnv):
             over[...] = np.maximum(over, (value < low) | (value > high))
 
     def finish(self, world: World) -> None:
-        """What the engine's world does by itself."""
+        """Set the engine's next exogenous values."""
         self.engine.finish(self._scene(world))
 
     def kpis(self) -> dict[str, float]:
-        """The engine's figures."""
+        """Return the engine's figures."""
         return self.engine.kpis(self._scene(self.world))
 
     def benchmark(self) -> Benchmark:
@@ -244,7 +244,7 @@ class DeclaredEnv(HeronEnv):
         return self.engine.benchmark(self)
 
     def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
-        """The engine's picture, or every agent's quantities."""
+        """Draw the engine's picture, or every agent's quantities."""
         drawing = self.engine.drawing(axes, self.possible_agents) if artists is None else artists
         if hasattr(drawing, "show"):
             return drawing.show(world, observed)
@@ -261,7 +261,7 @@ class DeclaredEnv(HeronEnv):
                 agent.policy.close()
 
     def state_of(self, owner_id: str, values: Values) -> Any:
-        """A state model with the variables that are in `values`; the others are absent."""
+        """Make a state model with the variables in `values`; others are absent."""
         if owner_id == SYSTEM:
             return {}
         feature = GLOBAL_FEATURE if owner_id == GLOBAL else AGENT_FEATURE
@@ -271,7 +271,7 @@ class DeclaredEnv(HeronEnv):
         return builder(model, seen)(seen)
 
     def shown_targets(self, rank: int) -> Sequence[int]:
-        """As in HeronEnv; with a matrix in force all of whom the observer is not unaware."""
+        """Like HeronEnv's; with a matrix all agents of which the observer is not unaware."""
         matrix, ids = self.simulation.model.plan.matrix, self.hierarchy.ids
         if matrix is None:
             return super().shown_targets(rank)

@@ -73,25 +73,25 @@ class HeronEnv(SynchronousEnv):
         return VisibilityMatrix(self.simulation.model.plan, self.simulation.exchange.edges)
 
     def state(self) -> NDArray[np.float32]:
-        """The whole truth, float32 `[state_space.shape]`: for a central critic, never for actors."""
+        """Return the whole truth, float32 `[state_space.shape]`: for a central critic, never for actors."""
         return clip(self.simulation.truth, -UNBOUNDED, UNBOUNDED).astype(np.float32)
 
     def may_write_to(self, agent: str) -> list[str]:
-        """To whom an agent may write letters, in registration order. Raises UnknownAgent."""
+        """Return the agents to whom an agent may write letters, in registration order. Raises UnknownAgent."""
         ids, rank = self.hierarchy.ids, self.hierarchy.rank(agent, "may_write_to() got")
         return [ids[receiver] for receiver in self.simulation.post.receivers.get(rank, ())]
 
     @property
     def letter_counts(self) -> LetterCounts:
-        """What became of the letters of this episode so far."""
+        """Return the counts of letters in this episode."""
         return self.simulation.post.counts()
 
     def simulation_state(self) -> SimulationState:
-        """The truth, bookkeeping left out: for trainers and the curious, never for agents."""
+        """Return the truth without bookkeeping: for trainers and analysis, never for agents."""
         return self._objects.truth(self.simulation.truth, self.simulation.step_index, self.state_of)
 
     def observed_state(self, agent: str) -> SimulationState:
-        """What an agent is shown now, from the proxy's cache and in full precision. Raises UnknownAgent."""
+        """Return what an agent observes now, from the proxy's cache, in full precision. Raises UnknownAgent."""
         rank = self.hierarchy.rank(agent, "observed_state() got")
         return self._objects.observed(rank, self.shown_targets, self.proxy, self.state_of)
 
@@ -104,7 +104,7 @@ class HeronEnv(SynchronousEnv):
         record: Record = ("rewards", "actions"),
         disturbances: Iterable[Disturbance] = (),
     ) -> EpisodeResult:
-        """One whole episode in the synchronous clock; see `run_event_driven` for the arguments.
+        """Run one episode on the synchronous clock; see `run_event_driven` for the arguments.
 
         Disturbances act at the first step boundary that is not before their time.
 
@@ -129,7 +129,7 @@ class HeronEnv(SynchronousEnv):
         disturbances: Iterable[Disturbance] = (), monitors: Iterable[ConditionMonitor] = (),
         events: Iterable[CustomEvent] = (), arrivals: Delivery | None = None,
     ) -> EpisodeResult:  # fmt: skip
-        """One whole episode in the event-driven clock (T6); resets first.
+        """Run one episode on the event-driven clock (T6); resets first.
 
         Args:
             policies: by agent id, group, or "*" for all; a Policy, a function vector -> action, or an AnsweringPolicy.
@@ -139,10 +139,10 @@ class HeronEnv(SynchronousEnv):
             wait: from k*dt to the moment step k's physics is complete, s, in (0, dt]; None: dt.
             trace: keep a record of every event in `result.trace`.
             record: any of "rewards", "actions", "observations", "frames" (for `result.watch()`).
-            disturbances, monitors: what happens from outside; conditions on the truth that wake agents (T14).
+            disturbances, monitors: events from outside; conditions on the truth that wake agents (T14).
             events: events of your own, for the hook `happen`.
-            arrivals: the record of a run by the wall clock, which is repeated: `run_real_time(...)[1].arrivals`. Its
-                seed is taken where none is named; TraceError where the course is another one.
+            arrivals: record of a real-time run to repeat: `run_real_time(...)[1].arrivals`, with its seed unless
+                another is given. Raises TraceError where the run differs from it.
 
         Returns:
             An EpisodeResult: `returns` by agent, `rewards` and `actions` as lists of (time in s, value), `messages`.
@@ -176,7 +176,7 @@ class HeronEnv(SynchronousEnv):
         disturbances: Iterable[Disturbance] = (), monitors: Iterable[ConditionMonitor] = (),
         events: Iterable[CustomEvent] = (), arrivals: Delivery | None = None,
     ) -> EventRun:  # fmt: skip
-        """The same run, to be carried on step by step: `run.until(t)`, `run.state()`, `run.result()`; it pickles."""
+        """Begin an event-driven run to control by hand: `run.until(t)`, `run.state()`, `run.result()`; it pickles."""
         from heron_env.envs.event.clock import EventRun
         from heron_env.envs.event.happenings import Happenings
 

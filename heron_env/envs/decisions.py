@@ -36,7 +36,7 @@ Vectors = dict[int, NDArray[np.float64]]
 
 
 class Source(IntEnum):
-    """Where an agent's decision came from; the code in `infos[agent]["decision"]`."""
+    """Source of an agent's decision: the code in `infos[agent]["decision"]`."""
 
     NONE = 0
     EXPLICIT = tables.EXPLICIT

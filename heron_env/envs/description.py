@@ -25,7 +25,7 @@ CLOCK = ("dt", "physics_substeps", "report_interval")
 
 @dataclass(frozen=True)
 class TrainingDefaults:
-    """How an environment is best trained on; who trains can say otherwise.
+    """An environment's own settings for training; arguments of `train` override them.
 
     Attributes:
         options: of `make()` while training, say a coarser control step.
@@ -41,14 +41,14 @@ class TrainingDefaults:
     under_schedule: TrainingDefaults | None = None
 
     def scheduled(self) -> TrainingDefaults:
-        """Those to train with under a schedule: a coarser clock would round its delays down to nothing."""
+        """Return the settings to train with under a schedule: a coarser clock would round its delays down to 0."""
         options = {name: value for name, value in self.options.items() if name not in CLOCK}
         return self.under_schedule or replace(self, options=options)
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What an environment offers to be judged by; any part may be missing.
+    """References for judging policies in an environment; any part may be missing.
 
     Attributes:
         baselines: seed -> {name: policies}, policies as `run_synchronous` takes them.

@@ -49,7 +49,7 @@ MOST_DRAWN = 3
 
 @dataclass(slots=True, eq=False, repr=False)
 class EpisodeResult:
-    """One episode: what was earned, done and known, and what became of the messages.
+    """Result of one episode: rewards, actions, observations and counts of messages.
 
     `returns` and `rewards` cover all agents, coordinators and the system agent too; rewards are computed from the truth
     at each step boundary, whatever the network did.
@@ -108,7 +108,7 @@ class EpisodeResult:
         cls, ids: Sequence[str], acting: Sequence[str], observing: Sequence[str], masked: Sequence[str] = (),
         trace: Trace | None = None, *, moment: tuple[int, int],
     ) -> EpisodeResult:  # fmt: skip
-        """Nothing has happened yet to the agents `ids` in the episode `moment`: its seed and number.
+        """Make an empty result for the agents `ids`; `moment`: seed and number of the episode.
 
         Some act, some have observations that are kept, some have choices that may be masked.
         """
@@ -126,14 +126,14 @@ class EpisodeResult:
         )
 
     def await_answers(self, agents: Iterable[str]) -> None:
-        """These have policies that know who asks."""
+        """Prepare the counts of agents whose policies answer questions."""
         for agent in agents:
             self.busy.setdefault(agent, 0)
             self.origins.setdefault(agent, [])
             self.tokens.setdefault(agent, 0)
 
     def note_answer(self, agent: str, time: float, answer: Taken) -> None:
-        """An agent's policy answered at `time`, s."""
+        """Note an answer of an agent's policy at `time`, s."""
         origin = answer.origin
         self.tokens[agent] += answer.tokens
         if origin is not None:
@@ -146,7 +146,7 @@ class EpisodeResult:
         return {agent: one_by_one(value for _, value in rewards) for agent, rewards in self.rewards.items()}
 
     def plot(self, agents: Sequence[str] | None = None) -> Figure:
-        """What agents earned so far and did, over virtual time, as a matplotlib Figure.
+        """Plot returns and actions over simulated time: a matplotlib Figure.
 
         Args:
             agents: ids to plot; None: the root of the hierarchy, and the first agents that act.
@@ -165,10 +165,10 @@ class EpisodeResult:
     def watch(
         self, agent: str | None = None, *, start: float = 0.0, end: float | None = None, every: float | None = None
     ) -> Film:
-        """The episode as a film, with a player in notebooks; `film.save("x.mp4")`, .gif or .html.
+        """Make a film of the episode, with a player in notebooks; `film.save("x.mp4")`, .gif or .html.
 
         Args:
-            agent: what it knows is shown beside the truth; None: the first that decides.
+            agent: its knowledge is shown beside the truth; None: the first that decides.
             start, end: s; None: to the end.
             every: s from frame to frame; None: at most 300 frames.
 
@@ -178,7 +178,7 @@ class EpisodeResult:
             raise ConfigError('watch(): no frames were recorded; run it with record=("rewards", "actions", "frames")')
         from heron_env.pictures.film import Film
 
-        return Film(self.footage, agent, start=start, end=end, every=every)
+        return Film(self.footage.paid(self.rewards.values()), agent, start=start, end=end, every=every)
 
     def _first_agents(self) -> list[str]:
         """The root, and the first agents that acted: those that are drawn unasked."""
@@ -214,7 +214,7 @@ class EpisodeResult:
         return html_table(head, rows[:MOST_ROWS], note=f"{more}{self.end_time:g} s{self._post()}{notes}")
 
     def digests(self, recorded: Iterable[str]) -> dict[str, str]:
-        """Digests of what came of the episode, by part, equal where every bit is; of what was recorded only."""
+        """Return digests by part of what was recorded; equal digests: equal bits."""
         busy = {agent: count for agent, count in self.busy.items() if count}
         parts: dict[str, Any] = {"ends": [self.end_time, self.terminated, self.truncated, self.masked, busy]}
         parts["accounts of messages"] = [self.messages, self.letters, self.cancelled_effects, self.unfinished_effects]

@@ -46,7 +46,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Hooks:
     """All hooks, doing nothing: override what is needed. Those from `kpis` on say how it is judged and trained on.
 
-    Physics between agents goes into `advance`, or, in the specification's imperative style, into `run_simulation` and
+    Physics between agents goes into `advance`, or, in the imperative style, into `run_simulation` and
     the two translations around it (dictionaries are built each substep then: slow).
 
     These, `sees`, `link` and `training_rewards` may be world rules, `@staticmethod @rule def advance(world, dt)`,
@@ -67,7 +67,7 @@ class Hooks:
     a class with a reset() of its own that does not say."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Does the class use the specification's imperative physics, or a reset() of its own?"""
+        """Does the class use imperative physics, or a reset() of its own?"""
         super().__init_subclass__(**kwargs)
         if "reset" in vars(cls) and "reset_options" not in vars(cls):
             cls.reset_options = None
@@ -79,12 +79,12 @@ class Hooks:
 
     @classmethod
     def world_rules(cls) -> dict[str, Callable[..., Any]]:
-        """Those of `COMPILABLE` that are world rules, by name."""
+        """Return the world rules among `COMPILABLE`, by name."""
         return {name: getattr(cls, name) for name in COMPILABLE if rule_spec(getattr(cls, name)) is not None}
 
     @classmethod
     def python_hooks(cls) -> tuple[str, ...]:
-        """Those of `begin`, `advance`, `finish` and `sees` that do something, and only in Python."""
+        """Names of the hooks among `begin`, `advance`, `finish` and `sees` that run in Python."""
         names = (*WORLD_HOOKS, "sees")
         own = [name for name in names if getattr(cls, name) is not getattr(Hooks, name)]
         own += ["advance"] if cls._simulates and "advance" not in own else []
@@ -102,7 +102,7 @@ class Hooks:
             raise ended_in(f"{type(self).__name__}.{name}", hook, error) from error
 
     def called_in_python(self, compiled: bool = True) -> frozenset[str]:
-        """Of this object: `begin`, `advance`, `finish`, `sees` that are neither rules nor native, nor the base class's.
+        """Return the overridden `begin`, `advance`, `finish`, `sees` that run in Python.
 
         `compiled=False`: rules and native ones, too.
         """
@@ -116,39 +116,39 @@ class Hooks:
         return frozenset(filter(runs, names)) - (self.world_rules().keys() if compiled else set())
 
     def native_loops(self, lanes: int = 1) -> tuple[Native, ...]:
-        """What runs in place of hooks that are marked `natively`, in so many lanes of compiled environments."""
+        """Return the compiled loops of hooks that are marked `natively`."""
         marked = (getattr(getattr(self, name), NATIVE, None) for name in COMPILABLE)
         return tuple(native for loops in marked if loops for native in loops(self, lanes))
 
     def begin(self, world: World) -> None:
-        """At reset: first exogenous values, drawn initial states. `world.draw` is keyed by seed and episode."""
+        """Draw initial states and first exogenous values, at reset. `world.draw` is keyed by seed and episode."""
 
     def advance(self, world: World, dt: float) -> None:
-        """Each substep of `dt` s, after the agents' own `advance`: physics between agents."""
+        """Advance physics between agents by `dt` s: each substep, after the agents' own `advance`."""
         if self._simulates:
             self._write_back(self.simulate(self._global_state()))
 
     def finish(self, world: World) -> None:
-        """Once a step, after rewards and termination: the next exogenous values; `world.time` is the step's end."""
+        """Set the next exogenous values: once a step, after rewards and ends; `world.time` is the step's end."""
 
     disturbance_types: Mapping[str, DisturbanceType] = {}
     """The types of disturbances that `disturb` and `uphold` know, by name."""
 
     def disturb(self, world: World, disturbance: Disturbance) -> None:
-        """A disturbance of one of `disturbance_types` begins: write what it does at this moment into the truth.
+        """Begin a disturbance: write its immediate effect into the truth.
 
         `world.time` is the last step boundary, `disturbance.t` its own time. What lasts belongs into `uphold`.
         """
 
     def uphold(self, world: World, disturbances: Sequence[Disturbance]) -> None:
-        """Write what the lasting disturbances in force, in the order of their beginning, make of the truth.
+        """Write the effects of all lasting disturbances in force, in the order of their beginning, into the truth.
 
         Asked when one begins or ends (then it is not among them), and after each `finish` while there are any: give
         every quantity that any of your types touches its undisturbed value first.
         """
 
     def require_disturbance(self, disturbance: Disturbance) -> None:
-        """Raise ConfigError for one that can't happen here; asked before a run begins. Extend it to check values."""
+        """Raise ConfigError for an impossible disturbance, before a run begins. Extend it to check values."""
         types = {**BUILT_IN, **self.disturbance_types}
         if not isinstance(disturbance, Disturbance):
             raise ConfigError(f"{disturbance!r:.200} is no Disturbance; write Disturbance(t, type, payload)")
@@ -161,13 +161,13 @@ class Hooks:
         types[disturbance.type].require(disturbance)
 
     def happen(self, world: World, event: Happening) -> Iterable[Following] | None:
-        """A CustomEvent is due, or a CustomMessage has come to its receiver: write the truth, return what follows."""
+        """Handle a CustomEvent or an arrived CustomMessage: write the truth, return events that follow."""
         raise ConfigError(
             f"{type(event).__name__} {event.type!r}: {type(self).__name__} has no happen(world, event); write one"
         )
 
     def sees(self, world: World, observer: int, target: int) -> bool:
-        """Does an agent see another one now: within a radius, in line of sight? (V11; without it: whatever is visible.)
+        """Does an agent see another one now, such as within a radius? (V11; without this hook: all that is visible.)
 
         Asked whenever the target is measured, of the truth of that instant: `world.time` is the last boundary. It reads
         alone, and can only hide what visibility shows; hidden quantities have their default. Both are places in the
@@ -177,7 +177,7 @@ class Hooks:
         return True
 
     def link(self, world: World, sender: int, receiver: int) -> tuple[float, float]:
-        """What the state makes of a message's way (radio range, congestion): (factor on its delay, chance of a loss).
+        """Return the effect of the state on a message (radio range, congestion): (factor on delay, chance of loss).
 
         Asked, in the event-driven clock, when a message departs, an observation when it is gathered; on top of what the
         schedule says of its link. A delay of 0 stays 0. Sender and receiver are ranks (`hierarchy.ids[rank]`), the
@@ -187,7 +187,7 @@ class Hooks:
         return 1.0, 0.0
 
     def training_rewards(self, world: World) -> NDArray[np.float64] | None:
-        """What a trainer should use instead of the rewards of the last step, `[possible agents]`; None: the rewards.
+        """Return training rewards of the last step, `[possible agents]`; None: the rewards themselves.
 
         Asked after `finish`. In a batch `[B, possible agents]`, before lanes that have ended start anew. It may be a
         world rule, `@staticmethod @rule def training_rewards(world)`, which writes nothing: on the event clock a method
@@ -196,7 +196,7 @@ class Hooks:
         return None
 
     def training_signal(self) -> dict[str, float]:
-        """`training_rewards` by agent, or the rewards of the last step."""
+        """Return `training_rewards` by agent, or the rewards of the last step."""
         own = self.training_rewards(self.simulation.world)
         if own is not None:
             return dict(zip(self.possible_agents, own.tolist(), strict=True))
@@ -204,27 +204,27 @@ class Hooks:
         return {agent: self.simulation.last_rewards[index[agent]] for agent in self.possible_agents}
 
     def kpis(self) -> dict[str, float]:
-        """Figures of the episode so far, read from the truth."""
+        """Return figures of the episode so far, computed from the truth."""
         return {}
 
     def benchmark(self) -> Benchmark:
-        """Baselines, held-out cases and optima; where there are none, chance, no-ops and plain seeds serve."""
+        """Return baselines, held-out cases and optima; missing ones: random actions, no-ops, plain seeds."""
         return Benchmark()
 
     def training_defaults(self) -> TrainingDefaults:
-        """How to train here."""
+        """Return the settings for training here."""
         return TrainingDefaults()
 
     def data_files(self) -> Mapping[str, str]:
-        """SHA-256 by name of each file that this environment was built from, for those who run an episode again."""
+        """Return the SHA-256 by name of each data file, so that a replay can compare them."""
         return {}
 
     def local_time(self, time: float) -> str:
-        """What a clock on the wall shows `time` s after the episode began; "" where there is none."""
+        """Return the date and time of day `time` s after the episode began; "": there is none."""
         return ""
 
     def scene(self, agent: str) -> Mapping[str, Any]:
-        """What the page of a person's seat draws: nothing but what this agent may know, and where its vector has it.
+        """Return what the page of a person's seat draws: only what this agent may know, with places in its vector.
 
         `{"kind": "table"}`: numbers by name, a field for each part of the action. `{"kind": "graph"}`: as
         GraphColoring's; see `docs/external_agents.md`.
@@ -251,30 +251,30 @@ class Hooks:
         return draw_quantities(self, axes, world, observed, artists)
 
     def picture_series(self) -> Sequence[PictureSeries]:
-        """What the picture of an episode in a report shows, a panel each; none: what the first agent sees first."""
+        """Return the panels of an episode's picture in reports; none: what the first agent sees first."""
         return ()
 
     def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
-        """Sets that a sweep or a trace can ask for, by name: seed -> the disturbances of one episode.
+        """Return sets of disturbances for sweeps and traces, by name: seed -> those of one episode.
 
         One called "all" is what `heron sweep --preset faults` asks for.
         """
         return {}
 
     def simulate(self, global_state: dict[str, Any]) -> dict[str, Any]:
-        """The specification's physics hook, called each substep if it or one of its three parts is overridden."""
+        """Advance imperative physics: called each substep if it or one of its three parts is overridden."""
         return self.env_state_to_global_state(self.run_simulation(self.global_state_to_env_state(global_state)))
 
     def global_state_to_env_state(self, global_state: dict[str, Any]) -> Any:
-        """Take what is needed out of `{"agent_states": {id: {Feature: {field: value}}}, "global": {Feature: ...}}`."""
+        """Read the input from `{"agent_states": {id: {Feature: {field: value}}}, "global": {Feature: ...}}`."""
         return global_state
 
     def run_simulation(self, env_state: Any) -> Any:
-        """Advance by one substep, in any form."""
+        """Advance the simulation by one substep."""
         return env_state
 
     def env_state_to_global_state(self, env_state: Any) -> dict[str, Any]:
-        """Give back new values in the form of `global_state`; what is left out stays as it was."""
+        """Return new values in the form of `global_state`; missing ones stay as they were."""
         return env_state  # type: ignore[no-any-return]
 
     def _global_state(self) -> dict[str, Any]:

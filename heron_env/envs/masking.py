@@ -61,7 +61,7 @@ class GroupMasks:
 
 
 class Masks:
-    """Whom a mask may bind, and what each agent is offered.
+    """Say which agents have masks, and which choices each agent has now.
 
     ranks: of the agents with a mask of their own.
     """

@@ -21,7 +21,7 @@ class Percentiles:
 
     @classmethod
     def of(cls, values: Sequence[float] | NDArray[np.float64]) -> Percentiles:
-        """Of any number of measured values."""
+        """Return the percentiles of any number of values."""
         if not len(values):
             return cls(0, *[float("nan")] * 4)
         v = np.asarray(values, dtype=np.float64)

@@ -80,7 +80,7 @@ MODES = ("all", "any")
 @checked_keywords
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminationConfig:
-    """Limits of an episode, and whether it is over when all possible agents have ended or already when any has.
+    """Limits of an episode, and whether it ends with the first or the last of its agents.
 
     Args:
         max_steps: truncated after this many control steps.
@@ -109,7 +109,7 @@ class TerminationConfig:
             raise ConfigError(f"TerminationConfig(mode={self.mode!r}): must be 'all' or 'any'.{near}")
 
     def require_time(self, dt_ns: int) -> None:
-        """Raise ConfigError if the episode's last boundary would lie beyond the time that there is."""
+        """Raise ConfigError if the episode would end beyond the largest time."""
         steps, shown = min(self._limits(dt_ns), default=(0, ""))
         if steps * dt_ns >= END_OF_TIME:
             most = (END_OF_TIME - 1) // dt_ns
@@ -119,7 +119,7 @@ class TerminationConfig:
             )
 
     def last_step(self, dt_ns: int) -> int:
-        """The control step after which everyone who is left is truncated; ENDLESS without a limit."""
+        """Return the control step after which all remaining agents are truncated; ENDLESS without a limit."""
         return min(self._limits(dt_ns), default=(ENDLESS, ""))[0]
 
     def _limits(self, dt_ns: int) -> Iterator[tuple[int, str]]:

@@ -346,7 +346,7 @@ class Simulation:
         classes = tuple(type(feature) for feature in agent.state.features)
         if classes != row.features:
             now, first = ([c.__name__ for c in kinds] for kinds in (classes, row.features))
-            raise FeatureError(f"{agent!r}.init_state() built {now}, first it was {first}; build the same each time")
+            raise FeatureError(f"{agent!r}.init_state() built {now}, first it was {first}; build equal states")
         for start, feature in zip(row.offsets, agent.state.features, strict=False):
             window = truth[start : start + feature.width]
             window[:] = feature._array

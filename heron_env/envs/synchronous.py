@@ -156,7 +156,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         require_used(simulation)
 
     def timings_of(self, schedule: AnySchedule) -> tuple[Timing, ...]:
-        """The schedule's meaning for each agent, by rank; of one that is drawn the nominal. Raises ScheduleError."""
+        """Return each agent's timing, by rank; of a drawn schedule the nominal one. Raises ScheduleError."""
         if isinstance(schedule, DrawnSchedule):
             schedule = schedule.nominal()
         ids, levels, own = self.hierarchy.ids, self.hierarchy.level, [a.own_rows for a in self.hierarchy.agents]
@@ -169,7 +169,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     @property
     def world(self) -> World:
-        """The truth in columns."""
+        """The true state, in columns."""
         return self.simulation.world
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
@@ -239,7 +239,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     @property
     def np_random_seed(self) -> int:
-        """The seed in use: the last that was given; before any was, one of the system's entropy, as in Gymnasium."""
+        """Seed in use: the last one passed; before that, one of the system's entropy, as in Gymnasium."""
         if self._seed is None:
             self._seed = fresh_seed()
         return self._seed
@@ -247,7 +247,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     def step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
-        """One control step (T15): actions top-down, substeps, rewards and ends, next exogenous values, observations.
+        """Run one control step (T15): actions top-down, substeps, rewards and ends, exogenous values, observations.
 
         Takes arrays, numbers or Actions. An active agent missing from `actions` uses its own policy, else its no-op.
         Raises InvalidAction, UnknownAgent, and ResetNeeded where no episode runs. Nothing has changed then. An error
@@ -287,7 +287,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         return results
 
     def advance_step(self, actions: Mapping[str, Any], sources: Mapping[int, int] = NO_SOURCES) -> StepOutcome:
-        """The step itself; its outcome is by rank. `sources`: as of `decisions.take`."""
+        """Advance one step; the outcome is by rank. `sources`: see `decisions.take`."""
         self._advance(actions, sources)
         return StepOutcome(self.simulation.lane)
 
@@ -333,13 +333,13 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         return observations, *(dict(zip(self.hierarchy.ids, part, strict=True)) for part in parts)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
     # Who decides
 
     @property
     def decided(self) -> list[Source]:
-        """Where each agent's last decision came from, by rank."""
+        """Return the source of each agent's last decision, by rank."""
         return [Source(code) for code in self.simulation.lane.sources]
 
     @decided.setter
@@ -352,7 +352,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         return simulation.alive[rank] and self.timings[rank].ticks_at(simulation.step_index * self.dt_ns)
 
     def seen_by(self, rank: int) -> NDArray[np.float32]:
-        """What an agent decides on in the coming step, float32 `[n]`."""
+        """Return the observation for an agent's decision in the coming step, float32 `[n]`."""
         simulation = self.simulation
         if simulation.course is not None:
             return simulation.course.vector(rank)
@@ -360,11 +360,11 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         return simulation.model.plan.vector(rank, simulation.facts, simulation.moment)
 
     def draw_of(self, rank: int, number: int) -> int:
-        """The key of what an agent draws for its decision of tick `number` in this episode."""
+        """Return the key of an agent's draws for its decision at tick `number` of this episode."""
         return draw_of(self.np_random_seed, self._episode, self.hierarchy.ids[rank], number)
 
     def draw_in_step(self, rank: int) -> int:
-        """The same for its decision in the coming synchronous step."""
+        """Return the key of its draws for the coming synchronous step."""
         simulation = self.simulation
         return self.draw_of(
             rank, self.timings[simulation.model.clocks[rank]].number(simulation.step_index * self.dt_ns)
@@ -372,21 +372,21 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     @property
     def last_decisions(self) -> dict[str, Decision]:
-        """Where each acting agent's last decision came from, with the reason in words."""
+        """Return the source of each acting agent's last decision, with the reason in words."""
         return last_decisions(self.simulation, self._origins)
 
     # States in object form
 
     def state_of(self, owner_id: str, values: Values) -> Any:
-        """The state of one agent, or of "global", in object form."""
+        """Return the state of one agent, or of "global", in object form."""
         return values
 
     def shown_targets(self, rank: int) -> Sequence[int]:
-        """Ranks that are in an agent's observation in object form: itself, and those of whom it sees something."""
+        """Return the ranks in an agent's observation in object form: itself, and those that it sees."""
         return self._objects.visible_targets(rank)
 
     def shown_to(self, rank: int) -> Show:
-        """How an agent's observation vector (float32) reads in object form, at a turn."""
+        """Return an agent's observation vector (float32) in object form, at a turn."""
         return self._objects.shown_to(rank, self.shown_targets, self.state_of)
 
     def _checked(self, disturbances: Iterable[Disturbance]) -> tuple[Disturbance, ...]:
@@ -401,7 +401,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     # Snapshots
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the running episode has beyond the declaration: plain arrays, lists and numbers."""
+        """Return the state of the running episode: plain arrays, lists and numbers."""
         self._ownership.saved()
         return {
             "mark": self._ownership.mark,
@@ -415,7 +415,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from `get_state()` of an equal environment; `begin` runs again to rebuild exogenous series."""
+        """Restore `get_state()` of an equal environment; `begin` runs again to rebuild exogenous series."""
         self._ownership.drive("set_state()", self._restore, state)
 
     def _restore(self, state: Mapping[str, Any]) -> None:

@@ -157,7 +157,7 @@ class ConfigModel(BaseModel):
 
     @classmethod
     def written_out(cls, given: object) -> object:
-        """The long form of what was given; models with a short form override this. Raises ValueError."""
+        """Return the long form; models with a short form override this. Raises ValueError."""
         return given
 
     @model_validator(mode="wrap")

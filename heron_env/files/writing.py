@@ -45,7 +45,7 @@ def compact(value: Any) -> str:
 def write(path: str | Path, content: Content, *, modified: float | None = None, mode: int | None = None) -> Path:
     """Write one file, text as UTF-8; folders are made. Returns the path. Raises OSError naming the file.
 
-    `modified`: the time that the file shall bear, s since 1970, from the first moment it is there. `mode`: its
+    `modified`: time of the file, s since 1970. `mode`: its
     permissions, less the umask; None: those of the file that it replaces, if there is one.
     """
     write_all({Path(path): content}, modified=modified, mode=mode)
@@ -53,12 +53,12 @@ def write(path: str | Path, content: Content, *, modified: float | None = None, 
 
 
 def write_all(contents: Mapping[Path, Content], *, modified: float | None = None, mode: int | None = None) -> None:
-    """Write several files: nothing is replaced before all of them are whole on the disk.
+    """Write several files, all or none: nothing is replaced before all are complete.
 
-    A link stays one, and what it leads to is replaced. A device, such as /dev/null, is written into.
+    Of a link the target is replaced. A device, such as /dev/null, is written to.
 
-    Raises OSError naming the file: a full disk, no permission, a folder or a pipe of that name. Then all files are what
-    they were.
+    Raises OSError naming the file: a full disk, no permission, a folder or a pipe of that name. Then no file has
+    changed.
     """
     moves: list[_Replacement] = []
     try:

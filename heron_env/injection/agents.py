@@ -28,7 +28,7 @@ def policies(
     lines: Callable[[Endpoint], Connection] = Connection,
     **options: Any,
 ) -> dict[str, Injected]:
-    """The policy of each agent of `env` that the block names; agents of one endpoint share it, and its caps.
+    """Make the policies of the agents that the block names; agents of one endpoint share it, and its limits.
 
     Args:
         config: the block, or a YAML file with it.

@@ -33,16 +33,16 @@ from heron_env.seeding import stream
 
 @dataclass(frozen=True)
 class ScriptedPersona:
-    """An AnsweringPolicy that talks by a script: it opens, and answers each letter once; its action is the no-op.
+    """AnsweringPolicy that talks by a script: an opening, then one answer to each letter; its action is the no-op.
 
     Of several lines that fit, one is drawn, keyed by seed, episode, agent, number and sender. `{sender}`, `{name}` (its
     own) and `{said}` in a line are filled in.
 
     Attributes:
-        opening: what it says first, at its first question, to all of `to`.
-        answers: lines by a word of the letter, in any case; the first word that is found counts.
+        opening: its first letter, to all of `to`.
+        answers: lines by a word of the letter, in any case; the first match counts.
         otherwise: lines for all other letters; none: it is silent.
-        most: letters that it answers in one decision, the newest ones.
+        most: most letters that it answers in one decision: the newest ones.
     """
 
     opening: str = ""
@@ -65,7 +65,7 @@ class ScriptedPersona:
             raise ConfigError("ScriptedPersona(opening=...): name who hears it: to=['ben']")
 
     def answer(self, asked: Asked) -> Answer:
-        """What it says; `asked.letters` are answered in the order in which they came."""
+        """Answer `asked.letters` in the order in which they came."""
         letters = [
             Letter(asked.agent, one, WORDS, self.opening) for one in self.to if self.opening and not asked.number
         ]
@@ -92,11 +92,11 @@ class ChatTurn(NamedTuple):
 
 
 class Transcript:
-    """Keeps what policies write: `env.run_synchronous(transcript.policies)`.
+    """Record of the letters of policies: `env.run_synchronous(transcript.policies)`.
 
     Attributes:
-        policies: those given, as they are to be handed to a run.
-        turns: the letters of the episode that ran last, as they were written.
+        policies: policies to pass to a run.
+        turns: letters of the last episode, in order.
     """
 
     def __init__(self, policies: Mapping[str, AnsweringPolicy]) -> None:
@@ -153,7 +153,7 @@ class Conversation(HeronEnv):
 
 
 def conversation(speakers: Sequence[str], *, rounds: int = 10, **options: Any) -> Conversation:
-    """A world in which agents talk and do nothing else.
+    """Make a world in which agents only talk.
 
     Args:
         speakers: their names, two at least.

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Point:
-    """One decision, and both answers to it: actions on the wire, or texts in a conversation.
+    """One decision with both answers: actions, or texts of a conversation.
 
     Attributes:
-        baseline: what was recorded; None where a fallback answered.
-        answer: what the endpoint answered; None where nothing counts, for the reason in `code`.
+        baseline: the recorded answer; None: a fallback answered.
+        answer: the endpoint's answer; None: it does not count, for the reason in `code`.
         distance: between two actions, 0 to 1: the mean over their numbers of the difference as a share of its range,
             a choice being 0 or 1; None where one is missing, and of texts.
         agrees: are they equal, every number within the share of its range that was asked for? None where one is
@@ -60,15 +60,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two agents agree, over some points.
+    """Agreement of two agents over some decisions.
 
     Attributes:
         decisions: how many points there are.
-        compared: of these, where both agents answered.
+        compared: points at which both agents answered.
         agreement: share of the compared points at which they agree; None without any.
         distance, most: mean and greatest distance between their actions.
         not_recorded: points at which a fallback answered for the recorded agent.
-        answers: how the endpoint fared.
+        answers: figures of the endpoint.
     """
 
     decisions: int
@@ -82,14 +82,14 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All points, in the order of the fixture, and what they come to.
+    """All compared decisions, in the order of the fixture, and their agreement.
 
     Attributes:
         baseline: host and model of the recorded agent.
         rival: host and model of the endpoint that was asked.
-        privacy_tier: how much both received.
-        whole: False: the recording was cut off, and so are the points.
-        total, agents: how far they agree, over all and by agent.
+        privacy_tier: privacy tier of both.
+        whole: False: the recording was cut off.
+        total, agents: agreement over all, and by agent.
     """
 
     baseline: Mapping[str, str]
@@ -184,7 +184,7 @@ def apart(wire: Wire, one: Any, other: Any) -> np.ndarray[Any, np.dtype[np.float
 def compare(
     fixture: str | Path, endpoint: Endpoint | str, *, within: float = 0.0, line: Connection | None = None
 ) -> Comparison:
-    """Ask an endpoint all that a fixture was asked, and compare its answers with the recorded ones.
+    """Send an endpoint the requests of a fixture, and compare its answers with the recorded ones.
 
     Requests, privacy tier and the time for an answer are those of the recording. Letters are neither sent on nor
     compared.

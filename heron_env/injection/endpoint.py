@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @checked_keywords
 @dataclass(frozen=True)
 class Endpoint:
-    """A value: equal where all of it is.
+    """Endpoint of external agents.
 
     Args:
         url: http or https, without user and password.
@@ -77,7 +77,7 @@ class Endpoint:
 
     @classmethod
     def of(cls, config: AgentInjectionConfig, entry: EndpointConfig) -> Endpoint:
-        """As a block declares it."""
+        """Make the endpoint that a block declares."""
 
         shared = ("privacy_tier", "send_persona_details_externally", "redact_pii_patterns", "latency", "concurrency")
         own = {name: value for name, value in dict(entry).items() if value is not None}
@@ -87,7 +87,7 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """Host and port, without path and query, as written to files."""
+        """Host and port, as written to files, without path and query."""
         parts = urlsplit(self.url)
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 

@@ -149,7 +149,7 @@ class Due:
 
 @checked_keywords
 class ExternalPolicy:
-    """An AnsweringPolicy: asks an endpoint, all questions of one instant together.
+    """AnsweringPolicy that asks an endpoint, all questions of one instant together.
 
     Args:
         endpoint: or its address.
@@ -201,25 +201,25 @@ class ExternalPolicy:
         self._tallies: defaultdict[str | None, AnswerTally] = defaultdict(AnswerTally.empty)
 
     def begin(self, seed: int, episode: int) -> None:
-        """An episode begins: pseudonyms and conversations are forgotten; the circuit is not."""
+        """Begin an episode: forget pseudonyms and conversations; the circuit stays."""
         self.questions.begin()
         self._stand_in.begin(seed, episode)
 
     def answer(self, asked: Asked) -> Answer:
-        """The answer to one question. Raises ExternalAgentError where `fallback` is "fail"."""
+        """Answer one question. Raises ExternalAgentError where `fallback` is "fail"."""
         return self.answer_all([asked])[0]
 
     def answer_all(self, asked: Sequence[Asked]) -> list[Answer]:
-        """The answers to questions that are sent together."""
+        """Answer questions together."""
         decisions = self.consult(self.due(asked))
         return [each.answer(one, self.questions.wire(one)) for one, each in zip(asked, decisions, strict=True)]
 
     def due(self, queries: Sequence[Asked]) -> list[Due]:
-        """What is to be asked; it counts as asked."""
+        """Return the questions to ask, and count them as asked."""
         return [Due(one, self.questions, self.endpoint) for one in queries]
 
     def consult(self, due: Sequence[Due]) -> list[Consulted]:
-        """The answers with all that a recording keeps of them."""
+        """Return the answers with all that a recording keeps."""
         from heron_env.net.client import Question
 
         outcomes = self.line.client.call_all([Question(each.body, each.check) for each in due])
@@ -261,12 +261,12 @@ class ExternalPolicy:
             self._tallies[agent].add(origin, decision.latency_ms, dropped)
 
     def metrics(self, agent: str | None = None) -> ExternalAgentMetrics:
-        """How one agent fared, or all that asked."""
+        """Return the figures of one agent, or of all."""
         return self._tallies.get(agent, AnswerTally.empty()).metrics()
 
     @property
     def tally(self) -> AnswerTally:
-        """Of all who asked."""
+        """Return the counts of all agents."""
         return self._tallies[None]
 
     def close(self) -> None:

@@ -173,7 +173,7 @@ class Questions:
         self._turns: dict[str, deque[tuple[str, str, float]]] = {}
 
     def begin(self) -> None:
-        """An episode begins."""
+        """Begin an episode."""
         self.aliases.begin()
         self._turns.clear()
         self._often.clear()

@@ -83,12 +83,12 @@ def _hashes(questions: Questions) -> dict[str, str]:
 
 
 class Fixture:
-    """What a file holds. Raises FixtureError: damaged, changed, or another version; with line and remedy.
+    """Content of a recording. Raises FixtureError: damaged, changed, or another version; with line and remedy.
 
     Attributes:
         decisions: by `Consulted.key`, in their order.
-        whole: has it a footer, so that nothing is missing?
-        ends: where its header and each decision end, bytes.
+        whole: True: it has a footer, so nothing is missing.
+        ends: ends of its header and of each decision, bytes.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -99,7 +99,7 @@ class Fixture:
             raise FixtureError(f"{self.path}: can't be read ({error}); name the file of a recording") from error
         lines = data[: full_lines(data)].splitlines(keepends=True)
         if not data.startswith(BEGINNING[: len(data)]) or (lines and b'"payloads":' in lines[0]):
-            adr = ", but the specification's form of one, which isn't replayed" if b'"payloads":' in data else ""
+            adr = ", but its export by to_adr(), which isn't replayed" if b'"payloads":' in data else ""
             raise FixtureError(f"{self.path}: is no recording{adr}; record it again, or name the file of a recording")
         if not lines:
             raise FixtureError(f"{self.path}: holds no whole line, so nothing was recorded; remove it")
@@ -149,7 +149,7 @@ class Fixture:
         raise FixtureError(f"{self.path}:{number}: {why}; record it again, or restore the file") from cause
 
     def to_adr(self) -> dict[str, Any]:
-        """All of it in the specification's form, one JSON object."""
+        """Return all of it as one JSON object of the injection schema."""
         header = self.header
         return {
             "fixture_version": header.fixture_version,
@@ -274,7 +274,7 @@ def _now() -> datetime:
 
 
 class Recording:
-    """An external policy whose questions and answers go into a fixture; what is in it already is not asked again.
+    """External policy that records questions and answers into a fixture; recorded ones are not asked again.
 
     Args:
         policy: or an Endpoint, or an address.
@@ -308,7 +308,7 @@ class Recording:
         self._due: set[tuple[int, str]] = set()
 
     def begin(self, seed: int, episode: int) -> None:
-        """An episode begins; with the first the fixture does."""
+        """Begin an episode; the first one begins the fixture."""
         self._open(seed)
         self.policy.begin(seed, episode)
 
@@ -325,11 +325,11 @@ class Recording:
         return self._writer
 
     def answer(self, asked: Asked) -> Answer:
-        """The answer to one question."""
+        """Answer one question."""
         return self.answer_all([asked])[0]
 
     def answer_all(self, asked: Sequence[Asked]) -> list[Answer]:
-        """The answers to questions of one instant. Raises what ExternalPolicy does, FixtureError, OSError."""
+        """Answer questions of one instant. Raises like ExternalPolicy; FixtureError, OSError."""
         if not asked:
             return []
         writer, questions = self._open(asked[0].seed), self.policy.questions
@@ -351,16 +351,16 @@ class Recording:
         return {**self.__dict__, "_writer": None}
 
     def metrics(self, agent: str | None = None) -> ExternalAgentMetrics:
-        """How one agent fared, or all that asked."""
+        """Return the figures of one agent, or of all."""
         return self.policy.metrics(agent)
 
     @property
     def tally(self) -> AnswerTally:
-        """Of all who asked."""
+        """Return the counts of all agents."""
         return self.policy.tally
 
     def forget_rest(self) -> None:
-        """Drop what the file holds beyond what was asked until now, in the order of the file."""
+        """Drop the decisions of the file after those asked until now."""
         if self._writer is not None:
             self._writer.keep(len(self._due))
 
@@ -385,7 +385,7 @@ class Recording:
 
 
 class Recorded:
-    """The answers of a fixture, bit for bit; it opens no socket. (`heron_env.Recorded` replays delays.)
+    """Policy that replays a fixture, bit for bit, without a network. (`heron_env.Recorded` replays delays.)
 
     Args:
         path: of a finished recording.
@@ -406,11 +406,11 @@ class Recorded:
         self.questions = Questions(setting, header.telling, header.versions.get("schema", FIRST_VERSION))
 
     def begin(self, seed: int, episode: int) -> None:
-        """An episode begins."""
+        """Begin an episode."""
         self.questions.begin()
 
     def answer(self, asked: Asked) -> Answer:
-        """The recorded answer. Raises FixtureError."""
+        """Return the recorded answer. Raises FixtureError."""
         due = Due(asked, self.questions)
         decision = self.fixture.decisions.get(due.key)
         if decision is None:
@@ -431,11 +431,11 @@ class Recorded:
             ) from error
 
     def answer_all(self, asked: Sequence[Asked]) -> list[Answer]:
-        """The recorded answers."""
+        """Return the recorded answers."""
         return [self.answer(one) for one in asked]
 
     def to_adr(self) -> dict[str, Any]:
-        """The fixture in the specification's form."""
+        """Return the fixture as one JSON object of the injection schema."""
         return self.fixture.to_adr()
 
 

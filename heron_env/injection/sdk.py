@@ -163,11 +163,11 @@ def _request(body: bytes) -> tuple[Request, bool]:
 
 
 class PolicyServer(ServerThread):
-    """A server that has begun: `url`, and `close()`, or a `with` block.
+    """Running server of a policy; end it with `close()` or a `with` block.
 
     Attributes:
-        url: where requests are posted.
-        served: what answers; `served.requests` counts.
+        url: address of requests.
+        served: its handler; `served.requests` counts requests.
     """
 
     def __init__(self, served: Served, host: str, port: int, token: str | None) -> None:
@@ -215,13 +215,13 @@ def serve_policy(
     policy: AnyPolicy | AnsweringPolicy | Policies, env: HeronEnv | str, *, host: str = LOOPBACK, port: int = 0,
     seed: int = 0, token_env: str | None = None,
 ) -> PolicyServer:  # fmt: skip
-    """An endpoint that answers as `policy` does, bit for bit, until it is closed.
+    """Serve a policy as an endpoint that answers bit for bit like it, until it is closed.
 
     Args:
         policy: of any form, for all agents; or policies by agent, group or "*".
         env: whose observations come; it is reset here and belongs to the server. Or its id.
         host: another one than this machine's loopback needs a token.
-        port: 0: any that is free.
+        port: 0 picks a free one.
         seed: of policies that draw; requests never contain the environment's.
         token_env: the environment variable that holds the token which requests must bring as `Authorization: Bearer`.
 

@@ -1,4 +1,4 @@
-"""What a policy is worth: run folders and their policies, statistics, both clocks, sweeps of what is wrong with one.
+"""Evaluation of policies: run folders, statistics, sweeps under networks, margins, reports, real time.
 
 Public are the names in `__init__.pyi`, and the modules `benchmark` (references) and `figure_style` (how figures look).
 """

@@ -147,13 +147,11 @@ class PlayedCase(BaseModel):
 class BoardEntry(BaseModel):
     """ENTRY.json.
 
-    Attributes:
-        condition: its name; `amounts` is what it is, `schedule` what becomes of it for each agent.
-        policy: its name; trainings of one recipe that differ in `seed` share it.
-        checkpoint: the file beside this one, and `digest` its digest; None: a baseline of that name.
-        trained_under: the condition that it was trained under; "other": one that the board has not.
-        machine: versions and processor that decide the last bits.
-        returns: their mean with its 95 % interval, as of every sweep.
+    Attributes: condition: its name; `amounts` is what it is, `schedule` what becomes of it for each agent; policy: its
+        name; trainings of one recipe that differ in `seed` share it; checkpoint: the file beside this one, and `digest`
+        its digest; None: a baseline of that name; trained_under: the condition that it was trained under; "other": one
+        that the board has not; machine: versions and processor that decide the last bits; returns: their mean with its
+        95 % interval, as of every sweep.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)

@@ -58,18 +58,18 @@ class Crossing:
 
     @property
     def low(self) -> float:
-        """The largest level that is confirmed above 0, with all below it; nan where the lowest is not."""
+        """The largest amount that is confirmed above 0, with all smaller ones; nan: none."""
         above = list(takewhile(lambda probe: probe.verdict == "kept", self.probes))
         return above[-1].level if above else math.nan
 
     @property
     def high(self) -> float:
-        """The smallest level that is confirmed below 0; inf where none is."""
+        """The smallest amount that is confirmed below 0; inf: none."""
         return next((probe.level for probe in self.probes if probe.verdict == "lost"), math.inf)
 
     @property
     def estimate(self) -> float:
-        """Where the line through the means first meets 0; inf where it does not, nan where nothing is above 0."""
+        """First zero of the line through the means; inf: there is none, nan: nothing is above 0."""
         if math.isnan(self.low):
             return math.nan
         for left, right in pairwise(self.probes):
@@ -79,18 +79,16 @@ class Crossing:
 
     @property
     def above_again(self) -> tuple[float, ...]:
-        """Levels beyond `high` that are confirmed above 0: there the curve is not monotone."""
+        """Amounts beyond `high` that are confirmed above 0: there the curve is not monotone."""
         return tuple(probe.level for probe in self.probes if probe.level > self.high and probe.verdict == "kept")
 
 
 def first_crossing(evaluate: Evaluate, ladder: Sequence[float], cases: int, *, step: float) -> Crossing:
     """Where the mean first falls below 0, between two levels.
 
-    Args:
-        evaluate: the values at a level, of some cases; each is asked for once.
-        ladder: rising levels. Where the mean of the first is not confirmed above 0, no other is tried.
-        cases: how many there are, 2 at least; more than the last of `LOOKS` are not looked at.
-        step: between levels that can differ, counted from the first one.
+    Args: evaluate: the values at a level, of some cases; each is asked for once; ladder: rising levels. Where the mean
+        of the first is not confirmed above 0, no other is tried; cases: how many there are, 2 at least; more than the
+        last of `LOOKS` are not looked at; step: between levels that can differ, counted from the first one.
     """
     last = min(cases, LOOKS[-1])
     looks = (*(look for look in LOOKS if look < last), last)

@@ -83,14 +83,10 @@ def compared(
 ) -> list[ComparedAlgorithm]:
     """Every algorithm on every problem.
 
-    Args:
-        problems: what to colour.
-        algorithms: names; None: all, without those that can't (OR-Tools is missing, the graph is too dense).
-        seeds: 0 ... seeds - 1, of algorithms that draw.
-        cycles, seconds: as in `solve`.
+    Args: problems: what to colour; algorithms: names; None: all, without those that can't (OR-Tools is missing, the
+        graph is too dense); seeds: 0 ... seeds - 1, of algorithms that draw; cycles, seconds: as in `solve`.
 
-    Raises:
-        ConfigError: an algorithm that was asked for by name can't solve a problem, or an argument makes no sense.
+    Raises: ConfigError: an algorithm that was asked for by name can't solve a problem, or an argument makes no sense.
     """
     require_count(f"compared(seeds={seeds!r:.60})", seeds)
     rows = []

@@ -80,17 +80,17 @@ def sums(env: Env, result: EpisodeResult) -> Outcome:
 
 
 def team_return(env: Env, result: EpisodeResult) -> float:
-    """The return of the root of the hierarchy; what it does not count of its subordinates' rewards is not in it.
+    """Return the sum of the root's rewards in an episode.
 
     Args:
         env: the environment.
         result: of an episode in it.
 
     Returns:
-        The sum of the root's rewards, in their unit.
+        A number in the unit of the rewards. Rewards that the root does not count are not in it.
 
     Raises:
-        ConfigError: the result is none of this environment's.
+        ConfigError: the result is of another environment.
 
     >>> from heron_env import make
     >>> env = make("heron/BatteryGrid-v0", max_steps=3)

@@ -53,9 +53,8 @@ def house_style() -> Iterator[None]:
 def to_svg(figure: Figure, text: bool = False) -> bytes:
     """The same bytes for the same figure: no date, no random ids.
 
-    Args:
-        text: letters in a font of the reader's, places to a hundredth of a point: a third of the bytes. Else letters
-            are shapes, which look the same everywhere.
+    Args: text: letters in a font of the reader's, places to a hundredth of a point: a third of the bytes. Else letters
+        are shapes, which look the same everywhere.
     """
     with house_style():
         import matplotlib

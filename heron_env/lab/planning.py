@@ -32,7 +32,7 @@ class OneAction:
         self._planned = Planned(policy, horizon=1)
 
     def begin(self, seed: int, episode: int) -> None:
-        """An episode begins."""
+        """Begin an episode."""
         self._planned.begin(seed, episode)
 
     def answer(self, asked: Asked) -> Answer:

@@ -52,10 +52,10 @@ TRAINED: Final = "trained"
 
 
 class PolicySpec(Protocol):
-    """Picklable; builds the policies for an environment."""
+    """Recipe that builds policies for an environment; picklable."""
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Policies by agent, group or "*", as `run_synchronous` takes them; `seed` is the case's."""
+        """Build policies by agent, group or "*", as `run_synchronous` takes them; `seed` is the case's."""
         ...
 
 
@@ -66,7 +66,7 @@ class Baseline:
     name: str
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Raises ConfigError with the nearest name."""
+        """Build the baseline. Raises ConfigError with the nearest name."""
         result = benchmark.baseline(env, self.name, seed)
         if result is None:
             offered = list(benchmark.baselines(env, seed))
@@ -79,14 +79,14 @@ class Baseline:
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """What a run folder or a checkpoint holds; once `opened`, with its weights, wherever it travels."""
+    """Policy of a run folder or checkpoint; once `opened`, it carries its weights."""
 
     folder: str
     kept: RunFolder | None = field(default=None, repr=False, compare=False)
 
     @property
     def run(self) -> RunFolder:
-        """Itself, as it is kept, or as it is now. Raises RunFolderError, Untrusted."""
+        """Return the run, opened before or now. Raises RunFolderError, Untrusted."""
         if self.kept is not None:
             return self.kept
         from heron_env.lab.runs import open_run
@@ -97,13 +97,13 @@ class TrainedRun:
         return run
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Raises RunFolderError, Untrusted."""
+        """Build the policies. Raises RunFolderError, Untrusted."""
         run = self.run
         corrects = run.config.base is not None  # a rule with the constants of the run's own environment
         return dict(run.policies(env=None if corrects else env))
 
     def identity(self) -> str:
-        """Its folder, and a digest of all that decides. Raises RunFolderError."""
+        """Return its folder, and a digest of configuration and weights. Raises RunFolderError."""
         return f"run {self.folder} {self.run.digest()}"
 
 

@@ -32,18 +32,18 @@ TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class Punctuality:
-    """How a run kept to the wall clock; times in s of wall time.
+    """Punctuality of a real-time run; times in s of wall time.
 
     Attributes:
-        speed: seconds of virtual time in one of wall time.
+        speed: simulated seconds per second of wall time.
         tolerance: how late an action may be.
-        began: by how much each instant was begun late; the loop's jitter.
-        done: by how much it was late when its last event had been computed.
-        actions: by agent, how many of its actions took effect.
-        missed: by agent, how many of them later than the tolerance.
-        answers: by agent that was asked in a thread, how long each of its answers took.
-        skipped: by agent that was asked, how many observations came while it was thinking, and were not used.
-        seconds: how long it took.
+        began: delay at the begin of each instant: the loop's jitter.
+        done: delay at the end of each instant.
+        actions: by agent, number of actions that took effect.
+        missed: by agent, number of actions later than the tolerance.
+        answers: by agent asked in a thread, duration of each answer.
+        skipped: by agent asked in a thread, number of observations skipped while it was thinking.
+        seconds: duration of the run.
         interrupted: did Ctrl-C end it?
         arrivals: when each answer of people and endpoints took effect, and what it was; with it
             `run_event_driven(policies, schedule=..., arrivals=...)` repeats the run bit for bit. None for a run that is
@@ -94,7 +94,7 @@ def run_real_time(
     sleep: Callable[[float], None] = time.sleep,
     **options: Any,
 ) -> tuple[EpisodeResult, Punctuality]:
-    """One episode in the event-driven clock, no event before its time of the wall clock.
+    """Run one episode on the event-driven clock in real time: no event comes before its wall time.
 
     Args:
         env: the environment.

@@ -73,12 +73,12 @@ class Fallback(OnBatches):
 
 @dataclass(frozen=True)
 class Smoothing:
-    """`Smoothed` around each policy of `of`.
+    """Policies whose actions are smoothed.
 
     Attributes:
-        of: what is smoothed.
+        of: the policies.
         last: end of the names of the columns whose sum is the action in force, as "Setpoint.power".
-        share: of the way to the wanted action that is gone at once.
+        share: the share of the way to the new action that is taken at once.
     """
 
     of: PolicySpec
@@ -91,7 +91,7 @@ class Smoothing:
             raise ConfigError(f"Smoothing(share={self.share!r}): must be above 0 and at most 1")
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Raises ConfigError where an agent sees no such column, or has more than one number to choose."""
+        """Build the policies. Raises ConfigError where an agent sees no such column, or has more than one number."""
 
         def smoothed(agent: str, policy: Policy | Decide) -> Smoothed:
             names, spec = env.observation_names(agent), env.simulation.model.specs[env.hierarchy.index[agent]]
@@ -107,11 +107,11 @@ class Smoothing:
 
 @dataclass(frozen=True)
 class LocalFallback:
-    """`Fallback` around each policy of `of`, by the ages of what an agent sees of other agents.
+    """Policies that switch to local ones when what they see of other agents is too old.
 
     Attributes:
-        of: decides while all of it is fresh.
-        local: decides while some of it is older than `oldest`.
+        of: decides while all of that is fresh.
+        local: decides while some of that is older than `oldest`.
         oldest: s.
     """
 
@@ -125,7 +125,7 @@ class LocalFallback:
             raise ConfigError(f"LocalFallback(oldest={self.oldest!r}): must be 0 s or more")
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Raises ConfigError where an agent sees no ages of others."""
+        """Build the policies. Raises ConfigError where an agent sees no ages of others."""
         local = benchmark.by_agent(self.local.build(env, seed), env)
 
         def guarded(agent: str, policy: Policy | Decide) -> Fallback:

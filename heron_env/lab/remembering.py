@@ -183,5 +183,5 @@ class RememberingPolicy(Remembering):
             self._hidden = np.pad(self._hidden, room[:2])
 
     def reset(self, seed: int) -> None:
-        """Draw other actions from now on."""
+        """Use another seed for draws from now on."""
         self.decides.reset(seed)

@@ -52,7 +52,7 @@ Floats = NDArray[np.float64]
 
 
 def mean_interval(values: Sequence[float] | Floats, level: float = LEVEL) -> Estimate:
-    """Mean with its two-sided t interval.
+    """Return the mean with its two-sided t interval.
 
     Args:
         values: `[n]`, such as returns by seed.
@@ -76,7 +76,7 @@ def mean_interval(values: Sequence[float] | Floats, level: float = LEVEL) -> Est
 
 
 def paired_difference(values: Sequence[float], reference: Sequence[float], level: float = LEVEL) -> Estimate:
-    """Mean of `values - reference` with its t interval.
+    """Return the mean of `values - reference` with its t interval.
 
     Args:
         values, reference: `[n]` each, of the same cases in the same order.
@@ -121,10 +121,10 @@ def t_quantile(level: float, df: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure of `n` cases with its interval; low and high are nan where n < 2 says nothing about spread.
+    """Figure of `n` cases with its interval; low and high are nan where n < 2.
 
     Attributes:
-        runs: training seeds that it is pooled over; 1: the interval is over the cases alone.
+        runs: training seeds pooled in it; 1: the interval is over the cases alone.
     """
 
     value: float
@@ -135,12 +135,12 @@ class Estimate:
 
     @property
     def mean(self) -> float:
-        """The figure, where it is a mean."""
+        """The figure itself."""
         return self.value
 
     @property
     def known(self) -> bool:
-        """Has it an interval at all?"""
+        """Does it have an interval?"""
         return not math.isnan(self.low)
 
     @property
@@ -150,12 +150,12 @@ class Estimate:
 
     @property
     def above_zero(self) -> bool:
-        """Does the whole interval lie above 0? Shares are stated of such a figure alone."""
+        """Does the whole interval lie above 0?"""
         return self.low > 0.0
 
     @property
     def negative(self) -> Estimate:
-        """Of minus the figure."""
+        """Return the negative figure, with its interval."""
         return Estimate(-self.value, -self.high, -self.low, self.n, self.runs)
 
     def within(self, bound: float) -> bool:
@@ -167,14 +167,14 @@ class Estimate:
         return self.beside(max(abs(x) for x in (self.value, self.low, self.high) if not math.isnan(x)))
 
     def beside(self, larger: float) -> str:
-        """The same with the decimals that a number as large as `larger` has, for use beside it."""
+        """Return the text with the decimals of a number as large as `larger`."""
         places = 2 if larger >= 0.1 or larger < 1e-9 else 2 - math.floor(math.log10(larger))
         numbers = (self.value, self.low, self.high)
         value, low, high = (f"{round(x, places) + 0.0:.{places}f}" for x in numbers)  # + 0.0: no -0.00
         return value if math.isnan(self.low) else f"{value} [{low}, {high}]"
 
     def percent(self) -> str:
-        """`40.9 % [35.1, 46.8]`, of a share; `-` of one that is nan."""
+        """Return a share as text, `40.9 % [35.1, 46.8]`; `-` for nan."""
         if math.isnan(self.value):
             return "-"
         value, low, high = (f"{round(100.0 * x, 1) + 0.0:.1f}" for x in (self.value, self.low, self.high))
@@ -186,11 +186,11 @@ class Estimate:
 
 
 class Intervals:
-    """Figures of n paired cases. Values are `[n]`, or `[runs, n]` of several training seeds in the same cases.
+    """Statistics of n paired cases. Values are `[n]`, or `[runs, n]` of several training seeds in the same cases.
 
     Args:
-        labels: of the cases, n of them, such as the day. Cases with one label are no new days but repeats: they count
-            as one in the degrees of freedom and are averaged. Where all have the same label each counts for itself.
+        labels: n labels of the cases, such as the day. Cases with the same label are repeats: they are averaged and
+            count as one. If all have the same label, each counts.
         level: of the intervals.
 
     Every method raises ConfigError for nan, infinity, values beyond `LARGEST`, no runs, or another number of cases.
@@ -210,12 +210,12 @@ class Intervals:
         """Cases that count: n without repeats."""
 
     def mean(self, values: Sequence[float] | Floats) -> Estimate:
-        """The mean of all values."""
+        """Return the mean of all values."""
         x = self.checked(values)
         return self._estimate(float(x.mean()), [x - x.mean()])
 
     def interquartile_mean(self, values: Sequence[float] | Floats) -> Estimate:
-        """The mean without the floor(N/4) lowest and highest of all N values, as scipy.stats.trim_mean(x, 0.25)."""
+        """Return the mean without the floor(N/4) lowest and highest of N values, as scipy.stats.trim_mean(x, 0.25)."""
         x = self.checked(values)
         ordered, cut = np.sort(x, axis=None), x.size // 4
         middle = ordered[cut : x.size - cut]
@@ -225,15 +225,14 @@ class Intervals:
         )
 
     def difference(self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats) -> Estimate:
-        """The mean of ours minus the mean of theirs in the same cases; training seeds of the two have no pairs."""
+        """Return the mean of ours minus the mean of theirs in the same cases; training seeds are not paired."""
         a, b = self.checked(ours), self.checked(theirs)
         return self._estimate(float(a.mean() - b.mean()), [a - a.mean(), b.mean() - b])
 
     def seeds_for(self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats, within: float) -> int | None:
-        """How many training seeds of each make the interval of `difference` reach no farther than `within`.
+        """Return how many training seeds of each bring the half width of the interval of `difference` to `within`.
 
-        The spreads over seeds and over cases are taken to be what they are here. None: no number up to `MOST_SEEDS`
-        does, or one side has a single seed, which has no spread.
+        Spreads over seeds and cases are assumed to stay the same. None: more than `MOST_SEEDS`, or a single seed.
         """
         a, b = self.checked(ours), self.checked(theirs)
         if self.units < 2 or min(len(a), len(b)) < 2 or not within > 0.0:
@@ -244,9 +243,9 @@ class Intervals:
         return next((n for n, half in enumerate(reach, 2) if half <= within), None)
 
     def share(self, parts: Sequence[float] | Floats, wholes: Sequence[float] | Floats) -> Estimate:
-        """The mean of the parts over the mean of the wholes, of the same runs and cases.
+        """Return the mean of the parts over the mean of the wholes, of the same runs and cases.
 
-        nan where the interval of the wholes' mean does not lie above 0: of what may be nothing there is no share.
+        nan where the interval of the wholes' mean does not lie above 0.
         """
         part, whole = self.checked(parts), self.checked(wholes)
         if not self.mean(whole).above_zero:
@@ -258,10 +257,10 @@ class Intervals:
     def closed(
         self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats, without: Sequence[float] | Floats
     ) -> Estimate:
-        """The share of a gap that is closed: (ours - theirs) / (without - theirs), a ratio of means.
+        """Return the share of a gap that is closed: (ours - theirs) / (without - theirs), a ratio of means.
 
-        `theirs` and `without` are the same runs with the cause of the gap and without it; training seeds of ours and
-        theirs have no pairs. nan as of `share`.
+        `theirs` and `without` are the same runs with and without the cause of the gap; training seeds of ours and
+        theirs have no pairs. nan as in `share`.
         """
         own, late, whole = self.checked(ours), self.checked(theirs), self.checked(without)
         if not self.mean(whole - late).above_zero:
@@ -272,16 +271,15 @@ class Intervals:
         return self._estimate(share, [(own - own.mean()) / gap, (mixed.mean() - mixed) / gap])
 
     def improvement(self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats) -> Estimate:
-        """Probability that one of `ours` is higher than one of `theirs` in the same case; ties count half."""
+        """Return the probability that one of `ours` is higher than one of `theirs` in a case; ties count half."""
         a, b = self.checked(ours)[:, None], self.checked(theirs)[None, :]
         wins = ((a > b) + 0.5 * (a == b)).reshape(-1, self.n)
         return replace(self.proportion(wins), runs=max(len(a), b.shape[1]))
 
     def proportion(self, values: Sequence[float] | Floats | NDArray[np.bool_]) -> Estimate:
-        """The mean of values between 0 and 1, such as 1 for each case that succeeded; its interval stays there, too.
+        """Return the mean of values between 0 and 1, such as successes, with an interval in [0, 1].
 
-        It is Wilson's (1927) for as many cases as count, or for fewer where training seeds spread more. Raises
-        ConfigError for other values.
+        The interval is Wilson's (1927), wider where training seeds spread more. Raises ConfigError for other values.
         """
         x = self.checked(np.asarray(values, dtype=np.float64))
         if x.min() < 0.0 or x.max() > 1.0:
@@ -296,7 +294,7 @@ class Intervals:
         return Estimate(p, *wilson(p, n, z), self.n, len(x))
 
     def checked(self, values: Sequence[float] | Floats) -> Floats:
-        """float64 `[runs, n]`. Raises ConfigError."""
+        """Return values as float64 `[runs, n]`. Raises ConfigError."""
         x = np.atleast_2d(np.asarray(values, dtype=np.float64))
         if x.ndim != 2 or not len(x) or x.shape[1] != self.n or not (np.abs(x) <= LARGEST).all():
             words = f"must be {self.n} finite values, one for each case, of at most {LARGEST:g} in size"

@@ -55,11 +55,11 @@ LoadedPolicy = NetworkPolicy | RememberingPolicy
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A finished run. It pickles with its weights: nothing is read again.
+    """Finished training run; it pickles with its weights.
 
     Attributes:
         path: the folder, or the one file.
-        contents: the files that decide, by name: the configuration first, then the weights.
+        contents: the files by name: the configuration, then the weights.
     """
 
     path: Path
@@ -73,28 +73,28 @@ class RunFolder:
 
     @property
     def in_one_file(self) -> bool:
-        """Is it one file? That has no learning curve, and no weights of what values."""
+        """Is it one file? Then it has no learning curve and no weights of the critic."""
         return NAME not in self.contents
 
     @property
     def file(self) -> Path:
-        """The one that holds the configuration: config.json, or the run's one file."""
+        """File with the configuration: config.json, or the run's one file."""
         return self.path if self.in_one_file else self.path / NAME
 
     def digest(self) -> str:
-        """128 bits, in hexadecimal, of all that decides: the configuration and the weights."""
+        """Digest of configuration and weights: 128 bits, in hexadecimal."""
         data = [*self.contents.values()]
         if len(data) > 1:
             data = [hashlib.blake2b(each).digest() for each in data]
         return hashlib.blake2b(b"".join(data), digest_size=16).hexdigest()
 
     def has_digest(self, digest: str) -> bool:
-        """Is it the run of this digest? The text `formerly` is that of a shipped one in the format before 0.3."""
+        """Does the run have this digest? `formerly`: digest of a shipped run in the format before 0.3."""
         formerly = weights_in(self.contents[self.path.name], self.path)[1].get("formerly") if self.in_one_file else None
         return digest in (self.digest(), formerly)
 
     def weights(self, group: str) -> Arrays:
-        """Arrays by the names of torch's state dict; one file has but those that act. Raises RunFolderError."""
+        """Return arrays by the names of torch's state dict; one file has the actors' alone. Raises RunFolderError."""
         file = self._file_of(group)
         arrays = weights_in(self.contents[file.name], file)[0]
         if not self.in_one_file:
@@ -121,19 +121,19 @@ class RunFolder:
 
     @property
     def spec(self) -> EnvironmentSpec:
-        """What its environment is, as the folder says. Raises UnknownEnvironment."""
+        """Specification of its environment. Raises UnknownEnvironment."""
         return spec(self.config.env_id, str(self.file))
 
     @property
     def env_id(self) -> str:
-        """The id of its environment, if it may be built here. Raises UnknownEnvironment, Untrusted."""
+        """Id of its environment. Raises UnknownEnvironment, Untrusted."""
         if ":" in self.config.env_id:
             self.spec.require_trust()
         return self.config.env_id
 
     @property
     def schedule(self) -> AnySchedule:
-        """Under which it was trained; None: on the synchronous clock. Raises RunFolderError."""
+        """Schedule of training; None: the synchronous clock. Raises RunFolderError."""
         if self.config.schedule is None:
             return None
         entries: Mapping[Any, Mapping[str, Any]] = self.config.schedule
@@ -163,7 +163,7 @@ class RunFolder:
         return loaded
 
     def misfit(self, env: HeronEnv) -> str:
-        """In words: what `env` has otherwise than what the run was trained on; empty where all is the same."""
+        """Return the differences of `env` to the environment of training, in words; "": none."""
         ours, theirs = self.config.groups, env.group_map
         others = [agent for group, agents in theirs.items() if group not in ours for agent in agents]
         alone = all(env.hierarchy.agents[env.hierarchy.index[agent]].policy is not None for agent in others)
@@ -172,7 +172,7 @@ class RunFolder:
         return next(filter(None, (misfit(env, group, ours[group]) for group in ours)), "")
 
     def rules(self, env: HeronEnv | None, group: str, *, by_agent: bool = False) -> dict[str, Policy | Decide | None]:
-        """The rules that a policy corrects: one for the group, or one per agent where they differ, or if asked."""
+        """Return the rules that a policy corrects: one for the group, or one per agent where they differ."""
         base, config = self.config.base, self.config.groups[group]
         if base is None or config.ncats:
             return dict.fromkeys(config.agents if by_agent else [group])
@@ -193,7 +193,7 @@ class RunFolder:
         return {group: first} if shared else dict(rules)
 
     def save(self, file: str | Path) -> Path:
-        """Write what acts as one .safetensors of at most 300,000 bytes, which `load_policy` and every command read.
+        """Write the policies as one .safetensors of at most 300,000 bytes, for `load_policy` and every command.
 
         The same run gives the same bytes. Raises ConfigError for another ending, RunFolderError for a larger policy.
         """
@@ -310,7 +310,7 @@ def replace_run(path: Path, config: RunConfig, models: Mapping[str, bytes], form
 
 
 def versions() -> dict[str, str]:
-    """What a run depends on, as run folders and traces keep it.
+    """Return the versions that run folders and traces record.
 
     Returns:
         Versions by name: heron_env, Python, and those packages that are installed.

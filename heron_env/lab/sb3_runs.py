@@ -31,7 +31,7 @@ ROWS: Final = 64
 
 
 def save_run(model: Any, env: Any, folder: str | Path) -> RunFolder:
-    """Make a run folder of a model of Stable-Baselines3: sweeps, reports, margins, exports and the board take it.
+    """Make a run folder of a model of Stable-Baselines3, for sweeps, reports, margins, exports and the board.
 
     The statistics of VecNormalize become the scaling of the run's policy. The environment's options are those that the
     HeronVecEnv was built with. There is no learning curve and no validation.

@@ -159,15 +159,15 @@ def decide_batch(
 
 
 class NetworkPolicy(OnBatches):
-    """What a training run leaves behind, for either clock. It pickles; neither torch nor SB3 is needed to run it.
+    """Trained policy, for either clock. It pickles and runs without torch and SB3.
 
     Args:
         network, scaling: from observations to outputs (means of a normal distribution, then logits).
         act: from outputs to actions.
         log_std: `[k]` of a normal distribution, for the first k outputs; None for logits alone.
-        deterministic: the likeliest action, else one drawn from the policy's distribution.
+        deterministic: True: the likeliest action; False: one drawn from the policy's distribution.
         seed: of the draws, beside the key of each decision. Called without one, it takes the next of its own generator.
-        columns: names of what it observes, for errors.
+        columns: names of the observation's elements, for errors.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class NetworkPolicy(OnBatches):
     def forward_batch(
         self, vectors: Vectors, masks: NDArray[np.int8] | None = None, draws: Keys | None = None
     ) -> Floats:
-        """Actions `[n, k]` of observations `[n, d]`; a row's action does not depend on the other rows.
+        """Return actions `[n, k]` for observations `[n, d]`; a row's action does not depend on the other rows.
 
         Args:
             vectors: float32 `[n, d]`.
@@ -199,7 +199,7 @@ class NetworkPolicy(OnBatches):
         return self.choose(vectors, self.scaling(vectors), None if masks is None else masks != 0, draws)
 
     def require_width(self, vectors: Vectors) -> Vectors:
-        """The vectors `[n, d]`. Raises ConfigError where d is not what the policy was trained on."""
+        """Return the vectors `[n, d]`. Raises ConfigError where d differs from training."""
         width = len(self.scaling.center)
         if vectors.shape[1:] != (width,):
             raise ConfigError(
@@ -215,11 +215,11 @@ class NetworkPolicy(OnBatches):
     def choose(
         self, vectors: Vectors, inputs: Vectors, may: NDArray[np.bool_] | None = None, draws: Keys | None = None
     ) -> Floats:
-        """Actions `[n, k]` for what the network takes `[n, inputs]`, and the raw observations that a rule takes."""
+        """Return actions `[n, k]` for inputs of the network `[n, inputs]` and raw observations for a rule."""
         return self.act(vectors, self.outputs(inputs, may, draws))
 
     def outputs(self, inputs: Vectors, may: NDArray[np.bool_] | None = None, draws: Keys | None = None) -> NDArray[Any]:
-        """What the action follows from, `[n, outputs]`; `may`, `[n, sum(ncats)]`: the choices that are allowed."""
+        """Return the network's outputs, `[n, outputs]`; `may`, `[n, sum(ncats)]`: the choices that are allowed."""
         outputs: NDArray[Any] = self.network(inputs)
         if may is not None:
             outputs = allowed(outputs, may)
@@ -228,7 +228,7 @@ class NetworkPolicy(OnBatches):
         return self._draw(own_draws(self._generator, len(inputs)) if draws is None else draws, outputs)
 
     def reset(self, seed: int) -> None:
-        """Draw other actions from now on."""
+        """Use another seed for draws from now on."""
         self.seed, self._generator = seed, stream(seed, "trained policy")
 
     def _draw(self, draws: Keys, outputs: NDArray[Any]) -> Floats:

@@ -173,12 +173,12 @@ class ServerThread:
         self._thread.start()
 
     def wait(self) -> None:
-        """Until somebody interrupts."""
+        """Wait until Ctrl-C."""
         while self._thread.is_alive():
             self._thread.join(0.5)
 
     def close(self) -> None:
-        """No more requests; connections that clients keep are closed, too."""
+        """Stop the server and close all connections."""
         self._server.should_exit = True
         self._thread.join()
         self._listener.close()

@@ -120,7 +120,7 @@ class Guard:
             raise ConfigError(f"{named}: not allowed; add '{address.named}' to the list")
         if not local and scheme != "https":
             raise ConfigError(
-                f"{named}: must be https; http is for this machine alone, and for private IP addresses that are allowed"
+                f"{named}: must be https; http is allowed only for this machine and for private IP addresses in `allow`"
             )
         if literal is not None and (reason := _closed(literal)) and not local:
             raise ConfigError(f"{named}: {reason}; take a public address")

@@ -82,7 +82,7 @@ class Breaker:
 
     @property
     def circuit(self) -> Circuit:
-        """The state now."""
+        """Return the present state of the circuit."""
         if self._opened is None:
             return Circuit.CLOSED
         return Circuit.OPEN if self._now() < self._opened + self._probe_after else Circuit.HALF_OPEN

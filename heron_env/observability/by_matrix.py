@@ -47,18 +47,18 @@ class ObservabilityMatrix:
 
     @classmethod
     def of(cls, config: ObservabilityConfig) -> ObservabilityMatrix:
-        """The matrix of a configuration."""
+        """Return the matrix of a configuration."""
         return cls(config.matrix, config.default)
 
     def get_observability(self, observer: str, target: str) -> tuple[ObservabilityLevel, float]:
-        """(level, noise factor); of oneself always (insider, 0.0)."""
+        """Return (level, noise factor); of oneself always (insider, 0.0)."""
         if observer == target:
             return ObservabilityLevel.INSIDER, 0.0
         row = self.lookup(observer, target)
         return row.level, row.factor
 
     def lookup(self, observer: str, target: str) -> RowOrDefault:
-        """The row of the pair, or the default."""
+        """Return the row of the pair, or the default."""
         row: RowOrDefault = self.rows.get((observer, target), self.default)
         return row
 
@@ -73,7 +73,7 @@ class ObservabilityMatrix:
         return html_table(("observer", "target", "level", "noise factor"), [*rows, last], words=3)
 
     def by_observer(self) -> dict[str, list[ObservabilityEntry]]:
-        """The rows by observer, those about itself left out: they say nothing new."""
+        """Rows by observer, without those about itself."""
         rows: dict[str, list[ObservabilityEntry]] = {}
         for entry in self.rows.values():
             if entry.observer != entry.target:

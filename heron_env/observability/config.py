@@ -45,7 +45,7 @@ NoiseLaw = Literal["multiplicative", "additive"]
 
 
 class VariableVisibilityConfig(ConfigModel):
-    """Which variables everybody may see who is not unaware of their owner, and which only insiders.
+    """External variables (for all who are not unaware of their owner) and internal ones (for insiders).
 
     Names are fields (`soc`), or `Feature.field` where a field's name occurs twice. What is in neither list keeps the
     visibility of its definition.
@@ -67,7 +67,7 @@ class VariableVisibilityConfig(ConfigModel):
 
 
 class ObservabilityEntry(ConfigModel):
-    """A row of the matrix: at which level, and how clearly, `observer` sees `target`.
+    """Row of the matrix: level and noise with which `observer` sees `target`.
 
     `noise` is a factor (0: exact; None counts as 0 and is meant for "unaware"). `law` says what it multiplies: the
     value, or the declared range ("additive"). A list of 4 elements, [observer, target, level, noise], is a row too.
@@ -81,12 +81,12 @@ class ObservabilityEntry(ConfigModel):
 
     @property
     def factor(self) -> float:
-        """The noise as a number: 0.0 where none was given."""
+        """Noise as a number: 0.0 where none is declared."""
         return self.noise or 0.0
 
     @classmethod
     def written_out(cls, value: object) -> object:
-        """The keys of a row given as a list. Raises ValueError unless it has 4 elements."""
+        """Return the fields of a row written as a list. Raises ValueError unless it has 4 elements."""
         if not isinstance(value, list | tuple):
             return value
         if len(value) != len(ROW):
@@ -107,7 +107,7 @@ class ObservabilityEntry(ConfigModel):
 
 
 class DefaultObservability(ConfigModel):
-    """What holds for every pair without a row; left out altogether: unaware."""
+    """Level and noise of every pair without a row; by default: unaware."""
 
     level: GivenLevel = ObservabilityLevel.UNAWARE
     noise: NonNegative = 0.0
@@ -115,7 +115,7 @@ class DefaultObservability(ConfigModel):
 
     @property
     def factor(self) -> float:
-        """The noise, as a row has it."""
+        """Noise as a number: 0.0 where none is declared."""
         return self.noise
 
 
@@ -130,8 +130,7 @@ class ObservabilityConfig(ConfigModel):
     is checked all the same. For the tags of the features to decide, give an environment no configuration. Names are
     checked where the configuration meets a world.
 
-    `common_noise` comes on top of the noise of rows and default, and lies on what tags show too: on all that anyone
-    sees of others, so that one number makes a whole world less clear.
+    `common_noise` is added to the noise of rows, default and tags: one number for all that anyone sees of others.
     """
 
     by_tags: ClassVar[bool] = False
@@ -156,7 +155,7 @@ class ObservabilityConfig(ConfigModel):
         return self
 
     def in_force(self) -> "ObservabilityConfig":
-        """What decides who sees what (V1): itself, or full observability if it is not enabled; common noise on top."""
+        """Return the rules in force (V1): these, or full observability if not enabled; common noise is added."""
         return self if self.enabled and not self.by_tags else full_observability(self.common_noise)
 
 

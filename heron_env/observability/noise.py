@@ -48,7 +48,7 @@ class Moment(NamedTuple):
 
 
 class NoiseKey(NamedTuple):
-    """Who looks at what, and when: all that the noise on one number depends on (N2)."""
+    """Key of the noise on one number (N2): observer, target, name and time."""
 
     observer: str
     target: str

@@ -45,7 +45,7 @@ def construct_observation(
     episode: int = 0,
     sight: Mapping[str, Collection[str]] | None = None,
 ) -> SimulationState:
-    """What `observer_id` sees of `truth`: hidden agents and variables are absent, numbers have their noise.
+    """Return what `observer_id` sees of `truth`: hidden agents and variables are absent, numbers have noise.
 
     Works on any state: models or mappings, whose values may be big ints, texts, None, or nested. Each leaf has its own
     noise; values that are not numbers are exact. The observer sees itself exactly. The turn is the same, the reasoning

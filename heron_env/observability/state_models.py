@@ -180,7 +180,7 @@ class StateModel(ConfigModel):
 
 
 def create_agent_state_model(agent_vars: Definitions) -> type[StateModel]:
-    """A model with one field for each variable of an agent, with its type, default and bounds.
+    """Make a model with one field for each variable of an agent, with its type, default and bounds.
 
     Returns:
         The class of the model. Equal variables give the same class.
@@ -195,7 +195,7 @@ def create_agent_state_model(agent_vars: Definitions) -> type[StateModel]:
 
 
 def create_global_state_model(global_vars: Definitions) -> type[StateModel]:
-    """A model with one field for each global variable, as `create_agent_state_model` makes one for an agent.
+    """Make a model with one field for each global variable, like `create_agent_state_model`.
 
     Returns:
         The class of the model.
@@ -269,7 +269,7 @@ def bounds_of(kind: type, name: str) -> tuple[float, float]:
 
 
 class SimulationState(ConfigModel):
-    """The whole of a simulation at one turn: the truth, or what one observer sees of it.
+    """State of a simulation at one turn: the truth, or what one observer sees of it.
 
     `agents` maps ids to states: models (as `create_agent_state_model` makes them, or any other) or plain mappings.
     In an observation hidden agents and variables are absent, and `reasoning_chains` is empty.
@@ -284,7 +284,7 @@ class SimulationState(ConfigModel):
 
     @classmethod
     def of(cls, turn: int, agents: dict[str, Any], global_state: Any) -> Self:
-        """A state without checks, for those who know what they give."""
+        """Build a state without checks."""
         values = {"turn": turn, "agents": agents, "global_state": global_state, "reasoning_chains": []}
         made: Self = builder(cls, values)(values)
         return made

@@ -82,10 +82,10 @@ class Verdict(NamedTuple):
 
 
 class VisibilityMatrix:
-    """Observers x columns of one environment: hidden, exact, or noisy by a factor; and who sends what to whom.
+    """Who sees what in one environment: observers x columns, hidden, exact or noisy; and who sends what to whom.
 
     Attributes:
-        tellings: what agents exchange, beside what they observe.
+        tellings: what agents exchange.
         observers: ids in registration order, then "critic", which sees every column exactly.
         targets: ids in registration order, then "global".
     """
@@ -103,7 +103,7 @@ class VisibilityMatrix:
         return tuple(self.layout.full_names)
 
     def row(self, observer: str, *, hidden: bool = False) -> list[Sight]:
-        """What `observer` sees, in the order of its observation; the critic's row in the order of `state()`.
+        """Return what `observer` sees, in the order of its observation; the critic's row in that of `state()`.
 
         Args:
             hidden: add the columns it does not see, with the reason why.
@@ -122,7 +122,7 @@ class VisibilityMatrix:
         return entries
 
     def level_of(self, observer: str, target: str, field: str | None = None) -> float | None:
-        """The noise factor (0: exact), or None where it is hidden: V1's procedure for one pair, whatever `sees` says.
+        """Return the noise factor (0: exact), or None where hidden, by V1; the hook `sees` is not called.
 
         >>> from heron_env import make
         >>> matrix = make("heron/BatteryGrid-v0", scope="parent").visibility_matrix()
@@ -161,7 +161,7 @@ class VisibilityMatrix:
     def plot(
         self, ax: Axes | None = None, *, observers: Sequence[str] | None = None, title: str | None = None
     ) -> Figure:
-        """A picture: observers x columns, own cells outlined, the critic's row separate.
+        """Draw observers x columns, own cells outlined, the critic's row separate.
 
         Environments too large for single rows and columns are drawn by groups of agents, and say so.
 
@@ -180,13 +180,13 @@ class VisibilityMatrix:
             return figure_of(drawing_of(self.plan, self.critic, self.tellings, names), ax, title)
 
     def rank(self, observer: str) -> int:
-        """Place of `observer` among the observers. Raises UnknownAgent."""
+        """Return the place of `observer` among the observers. Raises UnknownAgent."""
         if observer == self.critic:
             return len(self.hierarchy)
         return self.hierarchy.rank(observer, "visibility_matrix() got")
 
     def seen(self, rank: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Columns that the observer of this rank sees, their factors, and where noise is additive; all `[n]`."""
+        """Return the columns that this observer sees, their factors, and where noise is additive; all `[n]`."""
         if rank == len(self.hierarchy):
             return np.arange(self.layout.size), np.zeros(self.layout.size), np.zeros(self.layout.size, dtype=bool)
         view = self.plan.views[rank]
@@ -269,7 +269,7 @@ class VisibilityMatrix:
         return Sight(self.columns[column], self.targets[owner], verdict.level, factor, law, verdict.reason, note)
 
     def told(self, rank: int, column: int) -> str:
-        """`told by battery_2.Charge.soc`, `told into Heard.soc`, or "": what neighbours make of it for an observer."""
+        """Return what exchanges add for an observer: `told by battery_2.Charge.soc`, `told into Heard.soc`, or ""."""
         return self._notes.get((rank, column), "")
 
     @cached_property

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from html import escape
 from importlib.resources import files
 from itertools import chain
@@ -29,6 +30,8 @@ LONGEST: Final = 100_000
 """Frames that a film may have."""
 SAMPLES: Final = 8
 """Frames whose colours make the palette of a .gif."""
+POSTER: Final = 1500
+"""Milliseconds that the poster of a .gif is shown before the film begins."""
 HEIGHT: Final = 720
 """Pixels of the player in a notebook."""
 
@@ -43,18 +46,11 @@ class Frame(NamedTuple):
 
 
 class Film:
-    """Draws its frames when they are asked for; beside the truth stands what `agent` knows.
+    """Film of an episode: the truth, and what `agent` (None: the first) knows. Frames are drawn on demand.
 
-    Args:
-        footage: of the episode.
-        agent: one that decides; None: the first.
-        start, end: s; None: to the end.
-        every: s from frame to frame; None: at most MOST_FRAMES frames.
-
+    `start`, `end`: s; None: to the end. `every`: s from frame to frame; None: at most MOST_FRAMES frames. `times`: of
+    its frames, s. `poster`: index of the frame in which knowledge and truth differ most; else it is oldest; else last.
     Raises ConfigError, UnknownAgent.
-
-    Attributes:
-        times: of its frames, s.
     """
 
     def __init__(
@@ -80,6 +76,13 @@ class Film:
         else:
             self.times = np.arange(start, min(stop, last) + 1e-9, every).tolist()
 
+    @cached_property
+    def poster(self) -> int:
+        truths, known, ages = self.footage.course(self.agent, self.times)
+        span = np.maximum(np.ptp(truths, axis=0), 1e-9)
+        apart = np.nan_to_num(np.abs(truths - known) / span).sum(axis=1)
+        return int(np.lexsort((np.arange(len(ages)), ages, apart.round(6)))[-1])
+
     def __len__(self) -> int:
         """How many frames."""
         return len(self.times)
@@ -96,7 +99,7 @@ class Film:
             truth[:] = footage.truth(time)
             world.time, world.step = time, round(time * 1e9) // env.dt_ns
             observed = footage.known(self.agent, time)
-            clock = env.local_time(time)
+            clock = f"{env.local_time(time)}  return {footage.earned_by(time):.4g}".strip()
             yield Frame(time, clock, picture.image(world, observed, clock), network.image(since, time, truth, observed))
             since = time
 
@@ -106,13 +109,9 @@ class Film:
             yield np.concatenate([frame.world, frame.network], axis=1)
 
     def save(self, path: str | Path, *, fps: float = 12.0) -> Path:
-        """Write a file: .gif, .mp4 (extra `video`), or .html, a page with a player that loads nothing.
+        """Write a .gif, .mp4 (extra `video`), or .html (a page with a player); `fps`: frames per second.
 
-        Args:
-            path: where to; its folder is made.
-            fps: frames a second at which it plays.
-
-        Raises ConfigError for another ending, or where what writes it is missing; OSError.
+        Makes the folder. Raises ConfigError for another ending, or where the writer is missing; OSError.
         """
         path = require_film(Path(path), fps)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,9 +143,10 @@ def _write_gif(film: Film, path: Path, fps: float) -> None:
     palette = Image.fromarray(some).quantize(192, Image.Quantize.MAXCOVERAGE, kmeans=3)
     legend = ((int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in LEGEND)  # the same in each film
     palette.putpalette([*chain(*legend), *(palette.getpalette() or [])[: 3 * 192]])
-    first, *rest = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
+    frames = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
     content = io.BytesIO()
-    first.save(content, "GIF", save_all=True, append_images=rest, duration=round(1000 / fps), loop=0, disposal=1)
+    pauses = [POSTER, *[round(1000 / fps)] * len(frames)]
+    frames[film.poster].save(content, "GIF", save_all=True, append_images=frames, duration=pauses, loop=0, disposal=1)
     write(path, content.getvalue())
 
 
@@ -185,6 +185,7 @@ def page(film: Film, fps: float = 12.0) -> str:
         frames.append([f"{time:.10g} s  {clock}".strip(), *places])
     grounds = [_address(ground) for ground in first]
     data = {"frames": frames, "images": list(images), "grounds": grounds, "fps": fps, "agent": film.agent}
+    data["poster"] = film.poster
     document = files("heron_env.pictures").joinpath("player.html").read_text(encoding="utf-8")
     text = json.dumps(data).replace("<", "\\u003c")
     return document.replace("{{title}}", escape(film.footage.title or type(film.footage.env).__name__)).replace(

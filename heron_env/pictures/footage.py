@@ -51,8 +51,9 @@ class Footage:
         times: s, of `truths`, float64 `[columns]` each.
         observations: by agent, in the order in which they came.
         flights: of messages, those of the physics cycle left out; none in the synchronous clock.
-        title: of the environment; "": the name of its class.
+        title: id of the environment, and its network; "": the name of its class.
         hub: what all messages go through.
+        earned: (time, s, reward) of the team.
     """
 
     env: Any
@@ -63,6 +64,7 @@ class Footage:
     flights: list[MessageFlight] = field(default_factory=list)
     title: str = ""
     hub: str = "proxy"
+    earned: list[tuple[float, float]] = field(default_factory=list)
 
     @classmethod
     def of(cls, env: Any, deciding: Iterable[int]) -> Self:
@@ -82,6 +84,21 @@ class Footage:
     def truth(self, time: float) -> Floats:
         """The last one kept by then, `[columns]`."""
         return self.truths[max(bisect_right(self.times, time) - 1, 0)]
+
+    def paid(self, rewards: Iterable[Iterable[tuple[float, float]]]) -> Self:
+        """Keep (time, reward) of the team: of the root, the first agent, or in a black box of all."""
+        self.earned = [reward for one in [*rewards][: 1 if self.hub == "proxy" else None] for reward in one]
+        return self
+
+    def earned_by(self, time: float) -> float:
+        """Return of the team until then."""
+        return sum(reward for at, reward in self.earned if at <= time + 1e-9)
+
+    def course(self, agent: str, times: Iterable[float]) -> tuple[Floats, Floats, Floats]:
+        """At each time the truth and what an agent knew, `[times, columns]`, and the greatest age of that, s."""
+        moments = [(self.truth(time), self.known(agent, time)) for time in times]
+        ages = np.array([max(known.ages.values(), default=0.0) for _, known in moments])
+        return np.array([truth for truth, _ in moments]), np.array([known.world.rows[0] for _, known in moments]), ages
 
     def known(self, agent: str, time: float) -> ObservedWorld:
         """What an agent knew then."""

@@ -65,11 +65,7 @@ def column_width(widths: Sequence[int]) -> float:
 
 
 class CellDrawing:
-    """Every observer a row, every column of the state a column; owners in registration order.
-
-    Attributes:
-        width, height: what the axes need, inches; letters around them not counted.
-    """
+    """Observers x columns of the state; `width`, `height`: of the axes without letters around them, inches."""
 
     def __init__(self, cells: Cells) -> None:
         self.cells = cells
@@ -236,11 +232,7 @@ def percent(part: float) -> str:
 
 
 class GroupDrawing:
-    """Groups of observers x quantities of groups of owners; a cell is filled as far as its columns are seen.
-
-    Attributes:
-        width, height: what the axes need, inches; letters around them not counted.
-    """
+    """Groups of observers x quantities of groups; cells are filled by the share seen. `width`, `height`: inches."""
 
     def __init__(self, cells: GroupCells) -> None:
         self.cells = cells

@@ -16,12 +16,7 @@ RIGHT = "text-align:right"
 
 
 def html_table(head: Sequence[object], rows: Iterable[Sequence[object]], *, words: int = 1, note: str = "") -> str:
-    """An HTML table below `head`; everything is escaped.
-
-    Args:
-        words: so many columns are texts, flush left; the others are numbers, flush right.
-        note: a line below it.
-    """
+    """Make an HTML table, all escaped; the first `words` columns are texts, the others numbers; `note`: below."""
     style = [LEFT if number < words else RIGHT for number in range(len(head))]
 
     def line(tag: str, cells: Sequence[object]) -> str:

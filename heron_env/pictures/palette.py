@@ -1,8 +1,4 @@
-"""How the picture of a visibility matrix looks: its style, and which colour stands for which noise.
-
-Blue is exact, the ramp from yellow to brown is noise, pale grey is hidden: they differ in hue and in lightness, so
-colour-blind readers and grey prints tell them apart. Letters and lines are those of the figures of an evaluation.
-"""
+"""Style and colours of visibility matrices: blue is exact, yellow to brown is noise, pale grey is hidden."""
 
 from __future__ import annotations
 
@@ -62,11 +58,7 @@ def styled(what: str, style: Any) -> Iterator[None]:
 
 
 class Palette:
-    """Which colour a factor has: one each, or a logarithmic scale where there are many.
-
-    Attributes:
-        colours, norm: matplotlib's; factor 0 lies below the scale, what is masked is hidden.
-    """
+    """Colours of factors: one each, or a logarithmic scale; 0 is below it, masked is hidden. `norm`: matplotlib's."""
 
     def __init__(self, factors: NDArray[np.float64]) -> None:
         from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap

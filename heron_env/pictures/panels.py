@@ -47,9 +47,11 @@ class NetworkPicture:
             from matplotlib.figure import Figure
 
             figure, self._messages = Figure(SIZE, DPI), None
+            title = shortened_name(footage.title or type(footage.env).__name__, 78)
+            figure.text(0.97, 0.985, title, ha="right", va="top", fontsize=9.0)
             if footage.flights:
-                self._messages = MessagePanel(figure.add_axes((0.03, 0.55, 0.94, 0.4)), footage, agent)
-            below = figure.add_axes((0.36, 0.12, 0.61, 0.37 if footage.flights else 0.8))
+                self._messages = MessagePanel(figure.add_axes((0.03, 0.55, 0.94, 0.37)), footage, agent)
+            below = figure.add_axes((0.36, 0.12, 0.61, 0.37 if footage.flights else 0.77))
             self._knowledge = KnowledgePanel(below, footage, agent, times)
             columns = 4 if any(flight.left > flight.sent for flight in footage.flights) else 3
             figure.legend(loc="lower center", ncols=columns, frameon=False, fontsize=8.0, columnspacing=1.5)
@@ -130,8 +132,7 @@ class KnowledgePanel:
 
     def __init__(self, axes: Axes, footage: Footage, agent: str, times: Sequence[float]) -> None:
         layout, columns = copy(footage.env.simulation.model.layout), footage.columns[agent]
-        truths = np.array([footage.truth(time) for time in times])
-        known = np.array([footage.known(agent, time).world.rows[0] for time in times])
+        truths, known, _ = footage.course(agent, times)
         least, most = np.fmin(truths, known).min(axis=0), np.fmax(truths, known).max(axis=0)
         far = np.maximum(-least, most) < NEAR * np.maximum(np.abs(layout.low), np.abs(layout.high))
         far &= most > least  # what such bounds guard against would leave nothing to see

@@ -98,7 +98,7 @@ class QuantityBars:
         self._open_low, self._open_high = ~np.isfinite(low), ~np.isfinite(high)
         self._low, self._high = np.where(self._open_low, 0.0, low), np.where(self._open_high, 0.0, high)
         if (self._open_low | self._open_high).any():
-            axes.set_xlabel("* no bound is near: the least and greatest shown", fontsize=7.5, color=GREY)
+            axes.set_xlabel("* scaled to the values shown", fontsize=7.5, color=GREY)
         rows = float(np.ptp(axes.get_ylim()))
         thick = min(0.55 * axes.get_window_extent().height * 72.0 / DPI / rows, 20.0)
         full = self._bars(np.zeros(len(columns)), np.ones(len(columns)))[self._measured]

@@ -140,12 +140,9 @@ class Labels:
 
 
 class FillingCells:
-    """Batteries, vaults: cells that fill, with their share in percent where there is room; dashed what is believed.
+    """Cells that fill (batteries, vaults), with their share in percent where there is room; dashed: knowledge.
 
-    Args:
-        middles: `[n, 2]`.
-        width, height: of one, or `[n]`, in hundredths of a picture.
-        colour: of what is in them; "": of a battery, which has a pole, and another colour when nearly empty.
+    `middles` `[n, 2]`; `width`, `height`: of one, or `[n]`, in hundredths of a picture; `colour` "": of a battery.
     """
 
     def __init__(self, axes: Any, middles: Array, width: Any, height: Any, colour: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Power flow of radial feeders: the exact AC solution of thousands of load scenarios at once, compiled.
+"""Power flow of radial feeders: exact AC solutions of thousands of load scenarios at once, compiled.
 
 flows = PowerFlow(feeder).solve(p, q)   # kW and kvar of the load, [B, buses]
 flows.voltage                           # pu, [B, buses]

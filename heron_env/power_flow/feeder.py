@@ -100,8 +100,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Transformer:
-    """What feeds the source bus, by its name plate; what its ratio differs from the nominal one by is part of the
-    feeder's `slack_voltage`.
+    """Transformer that feeds the source bus, by its name plate; deviations of its ratio from the nominal one belong
+    into the feeder's `slack_voltage`.
 
     Attributes:
         rating: kVA.
@@ -150,20 +150,20 @@ class Transformer:
 
     @property
     def impedance(self) -> complex:
-        """Share of the rated impedance; per unit of its own rating and the feeder's nominal voltage."""
+        """Series impedance, per unit of its own rating and the feeder's nominal voltage."""
         r = self.copper_losses / self.rating
         return complex(r, math.sqrt(max(self.short_circuit_voltage**2 - r**2, 0.0))) * self.voltage**2
 
     @property
     def admittance(self) -> complex:
-        """Of the no-load current, per unit of its own rating and the feeder's nominal voltage."""
+        """Admittance of the no-load current, per unit of its own rating and the feeder's nominal voltage."""
         g = self.iron_losses / self.rating
         return complex(g, -math.sqrt(max(self.no_load_current**2 - g**2, 0.0))) / self.voltage**2
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """A load or a generator that is always there: what solve() is given comes on top.
+    """Constant load or generator; the loads of solve() are added.
 
     Attributes:
         bus: its name.
@@ -272,7 +272,7 @@ class Feeder:
         return found
 
     def connecting(self) -> list[int]:
-        """Places of the buses where homes may be connected: the customers', else all but the source."""
+        """Places of the buses for homes: the customers', else all but the source."""
         wanted = self.customers or tuple(name for name in self.buses if name != self.source) or self.buses
         return [index for index, name in enumerate(self.buses) if name in set(wanted)]
 

@@ -26,8 +26,8 @@ PARALLEL_FROM = 16_384
 
 @dataclass(frozen=True)
 class Flows:
-    """Solutions of B scenarios; a row is nan where `converged` is False: no voltage satisfies the loads, or none was
-    found in the iterations allowed.
+    """Solutions of B scenarios; a row is nan where `converged` is False: there is no solution, or it needs more
+    iterations.
 
     Attributes:
         voltage: pu, `[B, buses]`.
@@ -94,7 +94,7 @@ class PowerFlow:
         self.sides = (0.0, 0.0) if plate is None else (plate.sides[0] / plate.rating, plate.sides[1] / plate.rating)
 
     def solve(self, p: ArrayLike, q: ArrayLike) -> Flows:
-        """Flows of B scenarios.
+        """Solve B scenarios.
 
         Args:
             p, q: what each bus takes, kW and kvar of all three phases, `[B, buses]`; negative feeds in. What is fixed

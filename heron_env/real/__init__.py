@@ -1,4 +1,4 @@
-"""Agents as processes on a real network: hub and nodes, their record, the measured network and what it predicts.
+"""Agents as processes on a real network: hub, nodes, records, measured networks, predictions.
 
 Public are the names in `__init__.pyi`.
 """

@@ -28,7 +28,7 @@ def run_carried(
     transport: str = "udp", network: str = "127.0.0.1:0", relay: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] = {}, **more: Any,
 ) -> RealRun:  # fmt: skip
-    """One episode whose agents are processes of this machine and whose messages travel over its sockets.
+    """Run one episode with agents in processes of this machine, and messages over its sockets.
 
     Args:
         env: built as the nodes' are: they get a pickled copy.
@@ -58,7 +58,7 @@ def carrying(
     transport: str = "udp", network: str = "127.0.0.1:0", relay: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] = {},
 ) -> Iterator[CarryingHub]:  # fmt: skip
-    """The same for several episodes: a hub, `hub.play(seed=...)`, whose nodes run; `hub.nodes` are their processes.
+    """Start a hub with nodes for several episodes, `hub.play(seed=...)`; `hub.nodes` are their processes.
 
     `seed`: with which policies are built, where they are words.
     """

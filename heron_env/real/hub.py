@@ -32,14 +32,14 @@ LATE_SHARE: Final = 0.01
 
 @dataclass(frozen=True)
 class RealRun:
-    """What came of a run over a real network.
+    """Result of a run over a real network.
 
     Attributes:
         result: of the episode.
         arrivals: its record; `env.run_event_driven(policies, arrivals=...)` repeats it.
         punctuality: how the hub kept to the wall clock; None in lockstep.
-        refused: what came during the episode and did not count, by reason.
-        policies: by agent in a node, the digest of what decided there.
+        refused: counts of refused messages, by reason.
+        policies: by agent in a node, the digest of its policy.
     """
 
     result: EpisodeResult
@@ -50,14 +50,14 @@ class RealRun:
 
     @property
     def discarded(self) -> bool:
-        """Was more than 1 % of the actions later than the tolerance, so that the hub itself made a difference?"""
+        """Were more than 1 % of the actions later than the tolerance?"""
         if self.punctuality is None:
             return False
         return sum(self.punctuality.missed.values()) > LATE_SHARE * sum(self.punctuality.actions.values())
 
 
 class Hub:
-    """Listens for nodes, and plays episodes with them: a context.
+    """Server that plays episodes with nodes; use it in a `with` block.
 
     Args:
         env: the plant.
@@ -100,7 +100,7 @@ class Hub:
         self.close()
 
     def close(self) -> None:
-        """Let the nodes go, and listen no more."""
+        """Release the nodes and stop listening."""
         self._board.close()
 
     def _failed(self) -> str:
@@ -111,7 +111,7 @@ class Hub:
         self, *, seed: int | None = None, speed: float = 1.0, tolerance: float = TOLERANCE, lockstep: bool = False,
         join_s: float = JOIN_S, out: str | Path | None = None, about: Mapping[str, Any] = {}, **more: Any,
     ) -> RealRun:  # fmt: skip
-        """One episode. Ctrl-C ends it, and what came of it so far is returned.
+        """Play one episode. Ctrl-C ends it and returns the result so far.
 
         Args:
             seed: of the episode; None: a new one.

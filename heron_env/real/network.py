@@ -176,7 +176,7 @@ def direction(link: str) -> Direction:
 
 
 class Network(ConfigModel):
-    """A network as it was measured.
+    """Measured network.
 
     Attributes:
         schema_version: of the file.
@@ -205,7 +205,7 @@ class Network(ConfigModel):
 
     @classmethod
     def of(cls, records: Iterable[Arrivals]) -> Network:
-        """The network of one or more runs with the same places, `run_carried(...).arrivals`.
+        """Measure the network of one or more runs with the same places, `run_carried(...).arrivals`.
 
         Messages that a node's death lost count as lost; lockstep shows no delays. Raises TraceError.
         """
@@ -239,7 +239,7 @@ class Network(ConfigModel):
 
     @classmethod
     def read(cls, path: str | Path) -> Network:
-        """What `write` wrote. Raises TraceError naming the file, and what is wrong in it."""
+        """Read what `write` wrote. Raises TraceError naming the file and the mistake."""
         file = path_of(path, "Network.read(path)")
         try:
             return cls.model_validate(reading.parsed(reading.read(file), hostile=True))
@@ -266,7 +266,7 @@ class Network(ConfigModel):
         return "\n".join(rows)
 
     def law(self, link: str) -> Law:
-        """Of a link. Raises ConfigError for a direction without messages."""
+        """Return the law of a link. Raises ConfigError for a direction without messages."""
         if (law := self.links.get(link) or self.directions.get(direction(link))) is None:
             raise ConfigError(
                 f"{link!r:.100}: no message went {direction(link)} in the measured runs; measure such ones"
@@ -276,7 +276,7 @@ class Network(ConfigModel):
     def delivery(
         self, env: HeronEnv, seed: int, *, without: Collection[str] = (), scale: float = 1.0, runs: bool = True
     ) -> Delivery:
-        """For `env.run_event_driven(policies, arrivals=...)`: one episode over this network.
+        """Return `arrivals` for `env.run_event_driven`: one episode over this network.
 
         Args:
             env: in which it will run.
@@ -296,7 +296,7 @@ class Network(ConfigModel):
         return MeasuredDelivery(self, env, seed, off, 0.0 if "delays" in off else scale, runs)
 
     def schedule(self, period: float) -> dict[str, ScheduleConfig]:
-        """By agent, what its links do together as a schedule, to train under; copies and thinking are left out.
+        """Return a schedule by agent to train under; copies and thinking are left out.
 
         `period`: s between its ticks: there it is time that moves a chain, not messages (see `GilbertElliott`). It has
         the mean parameters of those links that have one.

@@ -53,7 +53,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Prediction:
-    """What `predict` says; intervals are of 95 % over the seeds, for the network as if it were measured exactly.
+    """Prediction of returns; intervals are of 95 % over the seeds, and take the measured network as exact.
 
     Attributes:
         seeds: of the episodes, the same for all.
@@ -69,23 +69,23 @@ class Prediction:
     unit: str
 
     def mean(self, policy: str, run: str = MEASURED) -> Estimate:
-        """Mean return."""
+        """Return the mean return."""
         return Intervals(self.seeds).mean(self.returns[policy][run])
 
     def lost(self, policy: str) -> Estimate:
-        """The share of its gain that the network takes; nan where these seeds do not show a gain."""
+        """Return the share of its gain that the network takes; nan without a confirmed gain."""
         measured, synchronous = self.returns[policy][MEASURED], self.returns[policy][SYNCHRONOUS]
         return Intervals(self.seeds).share(np.subtract(synchronous, measured), np.subtract(synchronous, self.nothing))
 
     def costs(self, policy: str) -> dict[str, Estimate]:
-        """By cause, how much more it would earn if that were switched off; they need not add up."""
+        """Return by cause how much more the policy earns without it; they need not add up."""
         returns, figures = self.returns[policy], Intervals(self.seeds)
         causes = [run for run in returns if run not in (MEASURED, SYNCHRONOUS)]
         return {cause: figures.difference(returns[cause], returns[MEASURED]) for cause in causes}
 
     @property
     def pairs(self) -> list[Pair]:
-        """Each two policies, the best first."""
+        """Return all pairs of policies, the better one first."""
         from scipy.special import stdtr
 
         ranked, rows = sorted(self.returns, key=lambda policy: -self.mean(policy).value), []
@@ -117,7 +117,7 @@ class Prediction:
         return "\n".join([title, "", TextTable(title, head, rows).to_markdown(), "", *map(str, self.pairs)])
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: what was run, and the figures."""
+        """For JSON: settings and figures."""
         figures = {
             policy: {
                 "return": self.mean(policy).to_dict(), "lost": self.lost(policy).to_dict(),
@@ -133,7 +133,7 @@ def predict(
     env: HeronEnv, policies: Mapping[str, Policies], network: Network, *, seeds: Sequence[int] | int = 96,
     schedule: AnySchedule = None, causes: bool = True,
 ) -> Prediction:  # fmt: skip
-    """What policies will earn over a measured network.
+    """Predict the returns of policies over a measured network.
 
     Args:
         env: with the ticks of the real runs, and without delays.
@@ -141,7 +141,7 @@ def predict(
         network: `Network.of(records)` or `Network.read(path)`.
         seeds: two or more, or how many of those that training does not use.
         schedule: of the real runs: ticks, `own_rows`, ...; None: the environment's own.
-        causes: say, too, what delays, losses and thinking cost each, for as many episodes more.
+        causes: also predict the cost of delays, losses and thinking, with as many episodes each.
 
     Raises ConfigError; what an episode raises.
 

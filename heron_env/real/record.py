@@ -90,7 +90,7 @@ def chained(before: str, text: str) -> str:
 
 
 def read_record(path: str | Path) -> tuple[dict[str, Any], Arrivals]:
-    """What made a run, and its record, of a file or of the folder with it. Raises TraceError."""
+    """Read the settings of a run and its record, from a file or its folder. Raises TraceError."""
     place = Path(path) / NAME if reading.is_folder(path) else Path(path)
     try:
         head, *rows = _rows(reading.read(place).decode())

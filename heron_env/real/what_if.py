@@ -16,10 +16,9 @@ from heron_env.scheduling.arrivals import Arrivals, Passage
 
 
 class WhatIf:
-    """A recorded run's network, other than it was, for one episode of its seed.
+    """Network of a recorded run with changes, for one episode of its seed.
 
-    A message has the fate of the recorded one that left over its link at the same time, or, where the course is another
-    by then, of the last before. Another policy in place of one is a what-if as well: give it to the run.
+    A message gets the fate of the recorded one that left over its link at the same time, else of the last before it.
 
     Args:
         env: in which it will run.
@@ -53,7 +52,7 @@ class WhatIf:
         self._alike = Counter[tuple[str, int]]()
 
     def times(self, number: int, message: Any, phase: int) -> Sequence[int]:
-        """When the copies of a message arrive, ns."""
+        """Return when the copies of a message arrive, ns."""
         link = link_name(message, self._env)
         passage = self._passage(link, message.sent)
         if passage is None:
@@ -71,7 +70,7 @@ class WhatIf:
         return passages[min(first + alike, last)] if passages else None
 
     def answered(self, agent: str, question: int, now: int) -> tuple[int, bool] | None:
-        """When an answer counts, ns; None: it did not in the recorded run."""
+        """Return when an answer counts, ns; None: it did not in the recorded run."""
         answers = self._answers[agent]
         if question < len(answers):
             answer = answers[question]

@@ -94,7 +94,7 @@ class MessageBroker:
         """Is called for a message of which `send` could not say yet that it will not arrive."""
 
     def next_id(self) -> int:
-        """A new message id: 1, 2, ..."""
+        """Return a new message id: 1, 2, ..."""
         self._last_id = number = self._last_id + 1
         return number
 
@@ -142,7 +142,7 @@ class MessageBroker:
         return arrival
 
     def accept(self, message: Message) -> bool:
-        """Note a delivery; False for the second copy of a message, which the receiver drops."""
+        """Note a delivery; False for a duplicate, which the receiver drops."""
         account, twins = self.accounts[message.agent], self._twins
         account.delivered += 1
         if not twins or message.id not in twins:
@@ -155,17 +155,17 @@ class MessageBroker:
         return False
 
     def is_second_copy(self, message: Message) -> bool:
-        """Would `accept` refuse it now?"""
+        """Is it a duplicate that `accept` would refuse?"""
         return self._twins.get(message.id, False)
 
     def standing(self) -> tuple[Any, ...]:
-        """What `go_back` takes, without the scheduler's."""
+        """Return a snapshot for `go_back`, without the scheduler's."""
         counts = [tuple(getattr(account, name) for name in Account.__slots__) for account in self.accounts]
         shared = None if self.sharing is None else self.sharing.standing()
         return self._last_id, self._carried, self._last_arrival.copy(), self._twins.copy(), counts, shared
 
     def go_back(self, standing: tuple[Any, ...]) -> None:
-        """Be again as `standing` says."""
+        """Restore what `standing` returned."""
         self._last_id, self._carried, self._last_arrival, self._twins, each, shared = standing
         if self.sharing is not None:
             self.sharing.go_back(shared)
@@ -174,22 +174,22 @@ class MessageBroker:
                 setattr(account, name, count)
 
     def counts(self, agent: int) -> MessageCounts:
-        """What became of the messages over one agent's link."""
+        """Return the counts of messages over one agent's link."""
         return self.accounts[agent].counts(sum(message.agent == agent for message in self.under_way()))
 
     def total(self) -> MessageCounts:
-        """What became of all messages."""
+        """Return the counts of all messages."""
         every = Account()
         for name in Account.__slots__:
             setattr(every, name, sum(getattr(account, name) for account in self.accounts))
         return every.counts(sum(1 for _ in self.under_way()))
 
     def media(self, end: int) -> dict[str, MediumUse]:
-        """By medium, what went over it by a time, ns."""
+        """Return the use of each medium up to a time, ns."""
         return {} if self.sharing is None else self.sharing.use(end)
 
     def under_way(self) -> Iterator[Message]:
-        """Messages that have not arrived: on the heap, and waiting for a medium or another attempt; each copy."""
+        """Return messages that have not arrived, each copy: on the heap, or waiting for a medium or another attempt."""
         yield from (entry[4] for entry in self.scheduler.heap if isinstance(entry[4], Message))
         if self.sharing is not None:
             yield from (message for message, _ in self.sharing.waiting())
@@ -229,7 +229,7 @@ class MessageBroker:
         return min(times)
 
     def land(self, message: Routed, phase: int, ns: int, first: int | None) -> None:
-        """A copy of a message that counted as lost comes at `ns`. first: when its first copy did, if that has."""
+        """Note that a copy of a message counted as lost arrives at `ns`; first: arrival of its first copy, if any."""
         account = self.accounts[message.agent]
         if first is None:
             account.lost -= 1
@@ -240,27 +240,27 @@ class MessageBroker:
 
     @property
     def asks(self) -> bool:
-        """Has the world a say in its links?"""
+        """Does the hook `link` change its links?"""
         return self._ask is not None
 
     def ask(self, link: Link, message: Routed) -> None:
-        """Let the world say what it has to say of a message's link, just before that draws."""
+        """Call the hook `link` for a message, just before its link draws."""
         if link.ruled and self._ask is not None:
             self._ask(link, message)
 
     def depart(self, message: Message, ns: int) -> None:
-        """The last bit of a message that may wait leaves at `ns`, of each attempt; for those who watch."""
+        """Note that the last bit of an attempt leaves at `ns`; for subclasses that watch."""
 
     def lose(self, message: Message) -> None:
-        """A message will not arrive: its link has lost it, once or as often as it may be sent."""
+        """Note that the link lost a message, in all its attempts."""
         self.accounts[message.agent].lost += 1
 
     def discard(self, message: Message) -> None:
-        """A message will not arrive: it was given up before it could be sent."""
+        """Note that a message was dropped before it was sent."""
         self.accounts[message.agent].discarded += 1
 
     def behind(self, agent: int, queue: int, arrival: int) -> int:
-        """The arrival behind all earlier messages of the queue."""
+        """Return the arrival behind all earlier messages of the queue."""
         index = _QUEUES * agent + queue
         last = self._last_arrival[index]
         if arrival < last:

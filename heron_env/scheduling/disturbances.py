@@ -28,16 +28,15 @@ Payload = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """One thing that happens at `t`; frozen and picklable, so that runs with it are too.
+    """Event from outside at time `t`; frozen and picklable.
 
     Attributes:
         t: when it begins, s of virtual time.
-        type: its name; the environment knows it (`disturbance_types`).
+        type: one of the environment's `disturbance_types`.
         payload: plain numbers and words that say how much and to whom; numpy scalars and arrays will do.
-        requires_physics: carry out the part of the physics substep that has begun, with what the disturbance changed
-            (as any effect, it counts from the start of its substep): what follows from it shows at once. For
-            environments whose `advance` goes by its `dt`.
-        duration: it lasts so long, s; None: a single event, of a type that was declared with `lasts=False`.
+        requires_physics: run the part of the physics substep that has begun, so that consequences show at once; for
+            environments whose `advance` uses its `dt`. As any effect, it counts from the start of its substep.
+        duration: how long it lasts, s; None: a single event, of a type declared with `lasts=False`.
 
     Raises ConfigError, ScheduleError naming the field.
     """
@@ -72,7 +71,7 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class DisturbanceType:
-    """What a type of disturbances takes: declared by an environment, checked before a run begins.
+    """Declaration of one type of disturbances, checked before a run begins.
 
     Attributes:
         doc: one sentence.
@@ -113,7 +112,7 @@ class DisturbanceType:
             raise ConfigError(f"disturbance {where} with duration={disturbance.duration!r}: this type {what}")
 
     def filled(self, disturbance: Disturbance) -> dict[str, Any]:
-        """The payload with its defaults."""
+        """Return the payload with its defaults."""
         return {**self.defaults, **disturbance.payload}
 
 
@@ -139,7 +138,7 @@ Draw = Callable[[str], float]
 def poisson_disturbances(
     rate: float, t_end: float, make: Callable[[float, Draw], Disturbance], *, seed: int, name: str, t_start: float = 0.0
 ) -> list[Disturbance]:
-    """Disturbances of a Poisson process: the gaps are exponential with mean 1 / rate seconds.
+    """Draw disturbances of a Poisson process: gaps are exponential with mean 1 / rate seconds.
 
     Args:
         rate: mean number per second.

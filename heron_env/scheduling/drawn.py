@@ -80,7 +80,7 @@ class DrawnSchedule:
                     require_one_meaning(pair)
 
     def at(self, seed: int, episode: int) -> dict[Key, ScheduleConfig]:
-        """The schedule of an episode. The same wherever, whenever and in whatever order it is asked for."""
+        """Return the schedule of an episode; it depends on seed and episode alone."""
 
         def drawn(who: str, name: str, value: Drawn) -> Any:
             if name == "medium":  # all entries with one medium draw one rate, and of one list the same
@@ -91,7 +91,7 @@ class DrawnSchedule:
         return self._with(drawn)
 
     def nominal(self) -> dict[Key, ScheduleConfig]:
-        """The schedule without draws: each mean, of whole numbers rounded, and of words the first."""
+        """Return the schedule with means for draws; of whole numbers rounded, of words the first."""
 
         def mean(who: str, name: str, value: Drawn) -> Any:
             return round(value.nominal) if name in WHOLE and value.nominal is not None else value.nominal
@@ -116,12 +116,12 @@ class DrawnSchedule:
                     )
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """For JSON: fields by key, what is drawn as text or list."""
+        """For JSON: fields by key; draws as text or list."""
         return as_dict(self)
 
     @classmethod
     def from_dict(cls, entries: Mapping[Key, Any]) -> DrawnSchedule:
-        """Of what `to_dict` gave. Raises ScheduleError."""
+        """Rebuild from `to_dict()`. Raises ScheduleError."""
         return cls(entries)
 
     def __eq__(self, other: object) -> bool:

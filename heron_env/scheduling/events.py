@@ -60,7 +60,7 @@ class CustomMessage:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """Wakes `agent` with an observation, one leg, as a ConditionMonitor does; `about`: rows that are fresh in it."""
+    """Wake `agent` with an observation over one leg, as a ConditionMonitor does; `about`: rows that are fresh in it."""
 
     agent: str
     about: tuple[str, ...] = ()
@@ -82,12 +82,12 @@ def _require(what: Happening, kind: object, payload: object) -> None:
 @checked_keywords
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionMonitor:
-    """Watches the truth and pushes an observation to an agent when a condition comes true (T14, event clock only).
+    """Push an observation to an agent when a condition on the truth becomes true (T14, event clock only).
 
-    It is asked after each physics substep, each disturbance and each custom event. It fires when the condition becomes
-    true; while it stays true, again every `cooldown` s, if that is above 0; never twice within the cooldown.
-    The push takes one leg of the agent's link; it shows what the agent sees of the rows `about` as they are at that
-    moment, and of all others as the proxy knows them. The agent then decides; its ticks go on as if nothing had been.
+    It is checked after each physics substep, each disturbance and each custom event. It fires when the condition
+    becomes true and, with a `cooldown` above 0, every `cooldown` s while it stays true. The push travels one leg of the
+    agent's link. It shows the rows `about` as they are at that moment, and all others as the proxy knows them. The
+    agent then decides. Its ticks do not change.
 
     Attributes:
         agent: whom to wake; one that decides.
@@ -134,7 +134,7 @@ class ConditionMonitor:
 
     @property
     def label(self) -> str:
-        """Its name, or one made up."""
+        """Return its name, or one made of the agent and what is watched."""
         return self.name or f"{self.agent} on {self.watch or getattr(self.when, '__qualname__', 'when')}"
 
 

@@ -30,7 +30,7 @@ LONGEST: Final = 2.0**62
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """One transmitter at a time: a message of s bytes occupies it for s / rate seconds, and waits while it is busy.
+    """Shared medium with one transmitter at a time: a message of s bytes occupies it for s / rate seconds; others wait.
 
     Attributes:
         name: links with equal media of one name share it.
@@ -39,7 +39,7 @@ class Medium:
         order: who is next: "fifo", the one that has waited longest; "priority", of those with the smallest `priority`
             of their schedule the one that has waited longest. What is being sent is finished.
         limit: bytes that may wait, without the message that is being sent; what goes beyond is discarded. None: any.
-        duplex: are there two ways, one for what agents send and one for what comes from above? Else all share one.
+        duplex: True: agents send on one way and receive on another. False: both share one.
         sizes: bytes of the content by kind of message (request, reply, push, command, report, share, letter, custom);
             others have 4 bytes a number, a letter its text in UTF-8, a custom message its payload in JSON.
 
@@ -83,7 +83,7 @@ class Medium:
         return None if good else ("sizes", f"must be bytes, 0 or more, by kind of message: {', '.join(KINDS)}")
 
     def work(self, size: float) -> int:
-        """How long a message of so many bytes, headers included, occupies it, ns."""
+        """Return how long a message of so many bytes, headers included, occupies the medium, ns."""
         return round(min(size * (SECOND / self.rate), LONGEST)) if size else 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,12 +94,12 @@ class Medium:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reliable:
-    """A transport that sends again what was lost, so that on its link loss is delay.
+    """Transport that sends lost messages again: loss becomes delay.
 
     Attributes:
-        rto: a lost message is sent again so long after its round trip should have ended, s.
-        backoff: factor on that wait after each repetition of the same message; it is never longer than 120 s.
-        tries: how often a message is sent at the most, up to 1000; None: until it arrives, with an rto of 1 ms or more.
+        rto: wait from the expected end of the round trip to the repetition, s.
+        backoff: factor on that wait after each repetition of the same message; at most 120 s.
+        tries: most attempts of a message, up to 1000; None: until it arrives, with an rto of 1 ms or more.
         gaps: what comes later shows that an earlier message is missing, which is then sent again at once: by
             acknowledgements (TCP's RACK, RFC 8985) or heartbeats (DDS). That holds for the first loss only.
 
@@ -130,7 +130,7 @@ class Reliable:
         return None if isinstance(self.gaps, bool) else ("gaps", "must be True or False")
 
     def wait(self, timeouts: int, round_trip: int) -> int:
-        """From the departure of a lost message to its repetition, ns, where its timer has run out so often before."""
+        """Return the time from departure to repetition of a lost message, ns, after so many earlier timeouts."""
         ns = float(round(self.rto * SECOND) + round_trip)
         for _ in range(timeouts):
             if ns >= MOST_WAIT:
@@ -144,7 +144,7 @@ class Reliable:
 
 
 def tcp(rto: float = 0.2) -> dict[str, Any]:
-    """Fields of a schedule whose messages go over TCP.
+    """Return the fields of a schedule for TCP.
 
     Linux waits 200 ms beyond the round trip (TCP_RTO_MIN), doubles that up to 120 s and gives up after 15 repetitions
     (tcp_retries2); what comes later shows what is missing (RFC 8985). RFC 6298 would wait 1 s.
@@ -160,10 +160,10 @@ def tcp(rto: float = 0.2) -> dict[str, Any]:
 
 
 def mqtt(qos: int = 0) -> dict[str, Any]:
-    """Fields of a schedule whose messages go over MQTT, which runs over TCP: its QoS is about broken connections.
+    """Return the fields of a schedule for MQTT, which runs over TCP: its QoS is about broken connections.
 
     With Nagle's rule and late acknowledgements, as client and broker have them by default, QoS 1 and 2 take about 34 ms
-    more a leg: write `min_delay=0.034`. Raises ScheduleError for a QoS that there is not.
+    more a leg: write `min_delay=0.034`. Raises ScheduleError for another QoS.
 
     Returns:
         A transport: that of `tcp`.
@@ -178,7 +178,7 @@ def mqtt(qos: int = 0) -> dict[str, Any]:
 
 
 def ros2(reliability: str = "reliable", depth: int = 10) -> dict[str, Any]:
-    """Fields of a schedule whose messages go over DDS as ROS 2 sets it up: "reliable" or "best_effort".
+    """Return the fields of a schedule for DDS with the settings of ROS 2: "reliable" or "best_effort".
 
     At most `depth` of a stream wait (keep last). Fast DDS sends a heartbeat every 3 s, and with data; ROS 2's profile
     for sensor data is best effort with depth 5. Raises ScheduleError for another word.

@@ -60,7 +60,7 @@ class TickResult(tuple[Any, ...]):
     info: Mapping[str, float]
 
     def to_dict(self) -> dict[str, Any]:
-        """The specification's dictionary."""
+        """Return the message as a dictionary."""
         return {
             "reward": self.reward,
             "terminated": self.terminated,
@@ -81,7 +81,7 @@ class Message(tuple[Any, ...]):
     form: ClassVar[Mapping[str, Any] | None] = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The specification's dictionary of this message: `form`, if nothing in it depends on the message."""
+        """Return this message as a dictionary: `form`, if nothing in it depends on the message."""
         if self.form is None:
             raise TypeError(f"{type(self).__name__} has no dictionary form")
         return dict(self.form)

@@ -69,7 +69,7 @@ class EventScheduler:
 
     @property
     def taken(self) -> int:
-        """How many events have been popped so far."""
+        """Number of events popped so far."""
         return self._sequence - len(self.heap)
 
     def pop(self) -> tuple[int, int, int, Any]:
@@ -90,11 +90,11 @@ class EventScheduler:
         return (entry[4] for entry in sorted(self.heap))
 
     def standing(self) -> tuple[int, int, list[Entry]]:
-        """What `go_back` takes; only of a scheduler that keeps no causes."""
+        """Return a snapshot for `go_back`; only of a scheduler without `causes`."""
         return self.now, self._sequence, self.heap.copy()
 
     def go_back(self, standing: tuple[int, int, list[Entry]]) -> None:
-        """Be again as `standing` says."""
+        """Restore what `standing` returned."""
         self.now, self._sequence, self.heap[:] = standing
 
     def reset(self) -> None:

@@ -419,7 +419,7 @@ class Sharing:
         return copy.deepcopy((self._scheduler.heap, state))
 
     def go_back(self, standing: tuple[Any, ...]) -> None:
-        """Be again as `standing` says."""
+        """Restore what `standing` returned."""
         self._scheduler.heap[:], state = copy.deepcopy(standing)
         vars(self).update(state)
 

@@ -53,7 +53,7 @@ def delay_ns(value: Any, what: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Empirical:
-    """Delays of a sample, s: each message draws one of them, all alike. Raises ScheduleError."""
+    """Delays drawn from a sample, s: each message draws one, all equally likely. Raises ScheduleError."""
 
     delays: Any
     ns: Ns = field(init=False, repr=False, compare=False)
@@ -64,7 +64,7 @@ class Empirical:
 
     @property
     def mean_ns(self) -> int:
-        """The mean delay."""
+        """Mean delay, ns."""
         return round(sum(self.ns) / len(self.ns))
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Empirical:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Recorded:
-    """Delays as they were measured, replayed by the time of departure: each holds until the next one's time.
+    """Measured delays, replayed by the time of departure: each holds until the next one's time.
 
     It begins with the episode, and starts again after `period`. (`heron_env.injection.Recorded` replays answers.)
 
@@ -126,13 +126,13 @@ class Recorded:
 
     @property
     def mean_ns(self) -> int:
-        """The mean delay over the time of a period."""
+        """Mean delay over a period, ns."""
         ends = (*self.departures[1:], self.period_ns)
         held = sum(ns * (end - begin) for ns, begin, end in zip(self.ns, self.departures, ends, strict=True))
         return round(held / self.period_ns)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: what was measured, not where it lay."""
+        """For JSON: the measured delays, without the file's path."""
         return {"recorded": {"times": list(self.times), "delays": list(self.delays), "period": self.period}}
 
     def __hash__(self) -> int:
@@ -159,7 +159,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Markov:
-    """Bursts: a state of several, each with its delay; every `period` s it stays or moves to any other one alike.
+    """Bursts of delay: a Markov chain of states with a delay each. Every `period` s it stays or moves to another state.
 
     Args:
         states: two or more delays, s, each a number or Empirical.
@@ -206,7 +206,7 @@ class Markov:
 
     @property
     def mean_ns(self) -> int:
-        """The mean delay in the long run."""
+        """Mean delay in the long run, ns."""
         return round(sum(share * (sum(ns) / len(ns)) for share, ns in zip(self.shares, self.values, strict=True)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -221,8 +221,8 @@ class GilbertElliott:
     """Bursts of losses: a good and a bad state, each with its probability that a message is lost.
 
     E. N. Gilbert, "Capacity of a burst-noise channel", Bell System Technical Journal 39 (1960); E. O. Elliott,
-    "Estimates of error rates for codes on burst-noise channels", ibid. 42 (1963). They move at every message; here it
-    is time that moves the state, so that nobody's silence shifts it.
+    "Estimates of error rates for codes on burst-noise channels", ibid. 42 (1963). Their state moves at every
+    message; here it moves with time, whether messages are sent or not.
 
     Attributes:
         p_bad: probability that the good state goes bad within a period.
@@ -254,17 +254,17 @@ class GilbertElliott:
 
     @property
     def share_bad(self) -> float:
-        """How much of the time it is bad."""
+        """Share of time in the bad state."""
         return self.p_bad / (self.p_bad + self.p_good)
 
     @property
     def losses(self) -> tuple[float, float]:
-        """By state."""
+        """Loss by state."""
         return float(self.loss_good), float(self.loss_bad)
 
     @property
     def mean(self) -> float:
-        """The share of messages that is lost in the long run."""
+        """Share of messages lost in the long run."""
         return (1.0 - self.share_bad) * self.loss_good + self.share_bad * self.loss_bad
 
     def to_dict(self) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def _fault_of_choice(value: object, allowed: tuple[str, ...]) -> str:
 @checked_keywords
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleConfig:
-    """How one agent, group or level is timed; times in seconds, everything checked when it is built.
+    """Timing of one agent, group or level; times in seconds, everything checked when it is built.
 
     obs_delay, act_delay and msg_delay are numbers, or come from data: Empirical, Recorded, Markov; loss is a number or
     GilbertElliott (`heron_env.scheduling.sources`). Jitter comes on top. Where one number is needed, in notes,
@@ -119,27 +119,26 @@ class ScheduleConfig:
         jitter_type: "none", "uniform" (z in [-1, 1)), "gaussian" or "lognormal" (both: z of mean 0, variance 1).
         jitter_ratio: a delay x becomes max(min_delay, x * (1 + jitter_ratio * z)); for gaussian and lognormal it is
             std / mean.
-        tick_jitter_ratio: a tick moves by tick_jitter_ratio * z of its interval, at most half of it. It is the agent's
-            own clock that wavers, not its link.
+        tick_jitter_ratio: a tick of the agent's own clock moves by tick_jitter_ratio * z of its interval, at most half
+            of it.
         loss: probability that a message is lost; 1 is legal. Physics legs other than reports are never lost.
         reorder: may a message overtake an earlier one of the same link?
         min_delay: no delay of a link is shorter.
         on_missing: what holds while a command or observation is late: "hold", the last set-point, "noop", the no-op.
         medium: what its messages occupy while they are sent, together with those of all links with an equal one.
-        priority: smaller goes first, of what waits for a medium with order="priority".
+        priority: with order="priority" of the medium, waiting messages with a smaller one go first.
         keep: how many messages of one stream may wait (reports of a row, shares of an edge, requests, ...): a newer one
             displaces the oldest. None: all.
-        lifespan: what has waited longer for a medium or another attempt is discarded, s. None: never.
-        transport: sends again what was lost; None: what is lost stays lost.
-        clock_offset: how much the agent's clock is ahead when an episode begins, s, of any sign, below 1e6. It moves
-            nothing but the ages of `observe_age=True`.
+        lifespan: longest wait for a medium or another attempt, s; then a message is discarded. None: any.
+        transport: how lost messages are sent again; None: not at all.
+        clock_offset: lead of the agent's clock when an episode begins, s, of any sign, below 1e6. It changes only the
+            ages of `observe_age=True`.
         clock_drift: how much faster the clock runs, -0.1 to 0.1; at time t it shows clock_offset + (1 + clock_drift) *
             t. The agent ticks every tick_interval of its own clock: every tick_interval / (1 + clock_drift) seconds.
-        thinking: what each of its decisions takes, besides what its policy's answers say, s; a number or data, as
-            delays. Meanwhile the agent looks at nothing, and what is in force goes on. It is no link: neither jitter,
-            loss nor min_delay apply.
-        own_rows: what an agent sees of itself when it decides: "proxy", what the proxy knew, or "local", what is true;
-            None means what its class says.
+        thinking: duration of each decision, in addition to `Answer.thinking`, s; a number or data, as delays. Meanwhile
+            the agent observes nothing, and the action in force continues. Jitter, loss and min_delay do not apply.
+        own_rows: what an agent sees of itself when it decides: "proxy": what the proxy knew; "local": the truth; None:
+            as its class says.
 
     Raises ScheduleError naming the field, its value and what is allowed.
 

@@ -1,6 +1,6 @@
-"""The conformance kit, `check_env(...)` or `heron check`: everything we ask of our own environments, asked of yours.
+"""Conformance tests for environments: `check_env(...)` or `heron check`.
 
-For tests of your own: `inspect(env)` says what an environment holds; the module `clock` has the event clock's words.
+For your own tests: `inspect(env)` shows the content of an environment; module `clock` has the event clock's parts.
 """
 
 from heron_env.envs.decisions import Source

@@ -19,12 +19,12 @@ from heron_env.registry import imported_module
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One law, checked by a function that yields remarks; without any it has passed.
+    """One law with a function that checks it; no remark: passed.
 
     Attributes:
         name: as `only` and `--only` take it.
         ask: Subject -> remarks; its docstring states the law.
-        needs: checks whose failure would make this one fail too: it is then skipped, so that the cause is visible.
+        needs: checks that must pass first; else this one is skipped.
     """
 
     name: str
@@ -33,12 +33,12 @@ class Check:
 
     @property
     def law(self) -> str:
-        """What has to hold, in a sentence without its full stop."""
+        """The law as a sentence, without its full stop."""
         return (self.ask.__doc__ or "").partition("\n")[0].rstrip(".")
 
 
 class Status(StrEnum):
-    """How a check went."""
+    """Outcome of a check."""
 
     PASSED = "passed"
     WARNING = "warning"
@@ -48,7 +48,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a check has to say: what happened, with values, and how to mend it."""
+    """Remark of a check: what happened, with values, and how to fix it."""
 
     status: Status
     what: str
@@ -81,7 +81,7 @@ class Broken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A remark of the check of this name."""
+    """Result of one check, with its remark."""
 
     check: str
     status: Status
@@ -97,7 +97,7 @@ class CheckReport:
     findings: tuple[Finding, ...]
 
     def of(self, status: Status) -> tuple[Finding, ...]:
-        """The findings of this status."""
+        """Return the findings of this status."""
         return tuple(finding for finding in self.findings if finding.status is status)
 
     @property
@@ -138,7 +138,7 @@ Target = str | HeronEnv | Callable[..., HeronEnv]
 
 @dataclass(frozen=True)
 class Subject:
-    """What a check may ask for.
+    """Environment under test, with the settings of the checks.
 
     Attributes:
         name: as the user gave it.
@@ -160,7 +160,7 @@ class Subject:
     timeout: float = 60.0
 
     def build(self, **more: Any) -> HeronEnv:
-        """A fresh environment."""
+        """Build a fresh environment."""
         return self.factory(**{**self.options, **more})
 
 

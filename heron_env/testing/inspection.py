@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A look at `env`, always at its present state; agents by id. `inspect` makes it."""
+    """View of an environment in its present state; agents by id. `inspect` makes it."""
 
     env: HeronEnv
 
@@ -34,12 +34,12 @@ class Inspection:
 
     @property
     def truth(self) -> NDArray[np.float64]:
-        """All quantities, `[columns]`, not a copy: what a test writes is true from now on."""
+        """All quantities, `[columns]`: no copy, so tests may write."""
         return self.env.simulation.truth
 
     @property
     def layout(self) -> Layout:
-        """Where each agent's features lie in the truth, and their bounds."""
+        """Places of each agent's features in the truth, and their bounds."""
         return self.env.simulation.model.layout
 
     @property
@@ -54,23 +54,23 @@ class Inspection:
 
     @property
     def sources(self) -> dict[str, Source]:
-        """Where each agent's last decision came from."""
+        """Return the source of each agent's last decision."""
         return dict(zip(self.env.hierarchy.ids, self.env.decided, strict=True))
 
     @property
     def program(self) -> Program:
-        """The loops that the rules are compiled from: their `text()`, their `key()` in the cache, `compiled()`."""
+        """Source of the compiled rules: `text()`, `key()` in the cache, `compiled()`."""
         from heron_env.engine.phases import Program
 
         return Program(self.env.simulation.model)
 
     def lanes(self, count: int, threads: int = 1, *, final: bool = False) -> Lanes:
-        """As many compiled lanes of this environment, with arrays of their own. Raises RuleError where none can be."""
+        """Return so many compiled lanes of this environment, with their own arrays. Raises RuleError where it can't."""
         from heron_env.engine.lanes import Lanes
 
         return Lanes(self.env.simulation.model, count, threads, final=final)
 
 
 def inspect(env: HeronEnv) -> Inspection:
-    """What the environment holds; the wrappers of other frameworks have it as `env.unwrapped`."""
+    """Return a view of an environment, or of `env.unwrapped` for wrappers of other frameworks."""
     return Inspection(env)

@@ -1,4 +1,4 @@
-"""BatteryGrid: batteries in zones, the specification's minimal example. An action moves the charge at once.
+"""BatteryGrid: batteries in zones, the minimal example. An action moves the charge at once.
 
 `apply_action` integrates at once, so deciding more often acts more, and a delay below dt shows nothing. It is the
 documented exception to the law that actions only write set-points; use EnergyManagement for studies of delay.
@@ -63,7 +63,7 @@ CONTROLS = ("field", "zone")
 
 
 class Battery(FieldAgent):
-    """Its action in [-1, 1] moves the state of charge by a hundredth of it; its reward is the state of charge."""
+    """Battery whose action in [-1, 1] adds a hundredth of it to the state of charge; that is its reward."""
 
     features = (BatteryChargeFeature,)
     action = Continuous(-1.0, 1.0)
@@ -71,7 +71,7 @@ class Battery(FieldAgent):
     @staticmethod
     @rule(writes=BatteryChargeFeature.soc)
     def apply_action(charge: BatteryChargeFeature, action: Vector) -> float:
-        """soc + 0.01 a."""
+        """Return soc + 0.01 a."""
         return charge.soc + action[0] * GAIN
 
     @staticmethod
@@ -82,7 +82,7 @@ class Battery(FieldAgent):
 
 
 class Zone(CoordinatorAgent):
-    """Watches its batteries, or commands them if built with a protocol."""
+    """Zone that watches its batteries, or commands them if built with a protocol."""
 
 
 class BatteryGridEnv(HeronEnv):
@@ -91,12 +91,12 @@ class BatteryGridEnv(HeronEnv):
     metadata: dict[str, Any] = {**HeronEnv.metadata, "name": "heron/BatteryGrid-v0"}
 
     def picture_series(self) -> Sequence[PictureSeries]:
-        """The content of a zone's batteries."""
+        """Return one panel: the content of a zone's batteries."""
         zone = self.hierarchy.ids[max(self.hierarchy.parent[self.hierarchy.index[self.possible_agents[0]]], 0)]
         return (PictureSeries(f"Content of the batteries of {zone}, mean", "share", "soc", mean=True),)
 
     def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
-        """Every battery as a cell that fills, by zone; a dash where the observing agent believes its level."""
+        """Draw every battery as a cell that fills, by zone; dashed: the level that the observing agent knows."""
         children = self.hierarchy.children
         return (artists or GridDrawing(axes, [len(children[zone]) for zone in children[0]])).show(world, observed)
 
@@ -139,7 +139,7 @@ def battery_grid(
     max_steps: int | None = 100,
     **options: Any,
 ) -> HeronEnv:
-    """Batteries in zones, the specification's minimal example: reward = state of charge.
+    """Batteries in zones, the minimal example: reward = state of charge.
 
     Args:
         num_batteries: battery_1 ... battery_n.

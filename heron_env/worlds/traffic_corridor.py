@@ -183,7 +183,7 @@ class TrafficCorridorEnv(HeronEnv):
     @staticmethod
     @rule
     def begin(world: World) -> None:
-        """Each episode has demands of its own, 0.7 to 1.3 of the mean."""
+        """Draw the demands of the episode, 0.7 to 1.3 of the mean."""
         world.Day.main[0] = 0.7 + 0.6 * world.draw("main")[0]
         world.Day.side[0] = 0.7 + 0.6 * world.draw("side")[0]
         arrive(world)
@@ -191,7 +191,7 @@ class TrafficCorridorEnv(HeronEnv):
     @staticmethod
     @rule(writes=(Traffic.main, Traffic.side, Traffic.approach, Hidden.delay, Day.served, Day.delay))
     def advance(world: World, dt: float) -> None:
-        """A substep from the first intersection to the last: what leaves one is on its way to the next."""
+        """Advance from the first intersection to the last; departing vehicles travel to the next."""
         signal, traffic, hidden = world[Intersection].Signal, world[Intersection].Traffic, world[Intersection].Hidden
         coming, passing = hidden.main[0] * dt, dt * SEGMENTS * SPEED / SPACING
         for i in range(len(traffic.main)):
@@ -218,18 +218,18 @@ class TrafficCorridorEnv(HeronEnv):
         arrive(world)
 
     def kpis(self) -> dict[str, float]:
-        """Vehicles that have left the corridor, and the delay in queues for each of them, s."""
+        """Return the vehicles that have left the corridor, and their mean delay in queues, s."""
         served, delay = float(self.world.Day.served[0]), float(self.world.Day.delay[0])
         return {"served": served, "delay": delay / max(served, 1.0)}
 
     def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
-        """The roads from above; dashed: how long the observing agent believes the queues to be."""
+        """Draw the roads from above; dashed: lengths of queues that the observing agent knows."""
         from heron_env.worlds.corridor_drawing import CorridorDrawing
 
         return (artists or CorridorDrawing(axes, len(self.hierarchy) - 2)).show(world, observed)
 
     def benchmark(self) -> Benchmark:
-        """A fixed cycle with offsets, and signals that react to their queues."""
+        """Return a fixed cycle with offsets, and signals that react to their queues."""
         rules = {"fixed cycle": fixed_cycle, "actuated": actuated}
         found: dict[str, Policies] = {
             name: {"intersection": rule, "corridor": green_wave} for name, rule in rules.items()

@@ -138,7 +138,7 @@ def test_init_state_must_build_the_same_features_each_time():
                 self.state.features.append(Other())
 
     env = HeronEnv(SystemAgent("s", Fickle("a")), max_steps=3)
-    message = "Fickle('a').init_state() built ['Charge', 'Other'], first it was ['Charge']; build the same each time"
+    message = "Fickle('a').init_state() built ['Charge', 'Other'], first it was ['Charge']; build equal states"
     with refuses(FeatureError, message):
         env.reset(seed=0)
 

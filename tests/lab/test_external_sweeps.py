@@ -173,7 +173,7 @@ def test_live_runs_are_not_said_to_be_identical_or_different(url: str):
     assert result.point("a", IDEAL).identical is None
     assert not any("twin" in sentence for sentence in finding(result))
     both = " ".join(finding(swept({"a": at(url), "random": "random"}, IDEAL)))
-    assert "every run that asks no endpoint equals its synchronous twin" in both
+    assert "every run that asks no endpoint equals the synchronous run" in both
     assert "Its answers were live" in both
 
 

@@ -97,11 +97,11 @@ def test_a_policy_that_gains_nothing_has_none_to_keep():
     assert len(found.probes) == 1 and math.isnan(found.low)
     assert str(found) == (
         "It is not clear from these cases whether 'random' gains something or gains nothing over doing nothing: "
-        f"without the fault it earns {abs(found.gain):.3g} (sum of rewards, all agents) "
-        f"{'more' if found.gain > 0.0 else 'less'}, mean over 4 cases"
+        f"without the fault it earns {abs(found.gain):.3g} "
+        f"{'more' if found.gain > 0.0 else 'less'}, mean over 4 cases (sum of rewards, all agents)"
     )
     assert told == [
-        "do nothing under synchronous clock: 4 episodes", "random under event-driven, nothing wrong: 4 episodes",
+        "do nothing under synchronous clock: 4 episodes", "random under event-driven, ideal network: 4 episodes",
     ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from public_texts import dialect
 from serve.browser import browsing
 
 from heron_env import (
@@ -113,7 +114,7 @@ def calm():
 @pytest.fixture(scope="module")
 def report(swept) -> Report:
     whole = report_of(Sources(sweeps=[swept]))
-    return replace(whole, title="A <title>", finding=["We found & tell.", *whole.finding])
+    return replace(whole, title="A <title>", summary=["We found & tell.", *whole.summary[1:]])
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +156,7 @@ def test_the_report_is_one_file_that_asks_for_nothing_and_tells_every_picture_in
     assert page.open == []
     assert all(address.startswith("data:") or address[1:] in page.names for address in page.addresses)
     assert "<script" not in text and "@import" not in text and "url(" not in text
-    assert 'name="viewport"' in text and 'lang="en"' in text and len(text) < 2_000_000
+    assert 'name="viewport"' in text and 'lang="en"' in text and len(text) < 2_000_000 and dialect(text) == []
     names = [picture.name for picture in report.pictures]
     assert names == ["act_delay", "causes", "one_case", "timeline", "hierarchy", "who_sees_what"]
     assert len(page.images) == text.count("<figure") == len(names)
@@ -169,14 +170,15 @@ def test_the_report_begins_with_its_verdict_and_one_figure_says_everything_and_e
     words = (
         "heron_env ",
         "synchronous clock",
-        "event-driven, nothing wrong",
+        "event-driven, ideal network",
         "action delay 2 s",
         "preset quick",
         "age p95",
     )
     assert all(part in text for part in words)
-    places = [text.index(part) for part in ('class="verdict"', 'id="figure-act_delay"', 'class="finding"', "<nav")]
-    assert places == sorted(places)
+    parts = ('class="finding"', 'class="verdict"', 'id="figure-act_delay"', "<summary>All findings", "<nav")
+    assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
+    assert 1 < len(report.summary) <= 3 and "jitter 0.2" not in [row[1] for row in report.parts[0].blocks[1].rows]
     earns, costs, nearest = report.verdict
     assert earns.label == "It earns" and earns.value == "12.60"
     assert costs.label == "The network costs it" and "under action delay 2 s" in costs.note

@@ -25,9 +25,8 @@ def check_plain_clock(
 ) -> PlainClock:
     """Truth, knowledge, what was shown and done and when, scores, ends, ages and accounts are those of the plain clock.
 
-    Args:
-        looks: how often in a step the two are stopped and compared.
-        voices: makes policies that know who asks of the others, `voices(policies)` (laws.voices).
+    Args: looks: how often in a step the two are stopped and compared; voices: makes policies that know who asks of the
+        others, `voices(policies)` (laws.voices).
     """
     env, other = recipe.build(watch=True), recipe.build(watch=True)
     deciding, others = recipe.policies(env), recipe.policies(other)

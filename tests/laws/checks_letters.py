@@ -19,11 +19,8 @@ Question = tuple[Any, ...]
 class Writer:
     """Writes 0 to 2 letters to each it may write to, at random by tick; every bit it sees and reads counts.
 
-    Args:
-        secret: what its letters say beside that.
-        mute: it writes nothing.
-        careless: neither what it does nor what it writes depends on what it sees or reads.
-        thinking: how long its answers take at most, s; by tick.
+    Args: secret: what its letters say beside that; mute: it writes nothing; careless: neither what it does nor what it
+        writes depends on what it sees or reads; thinking: how long its answers take at most, s; by tick.
     """
 
     def __init__(

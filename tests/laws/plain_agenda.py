@@ -13,9 +13,8 @@ PHYSICS, REWARD, CLOSE, ENV_UPDATE, TICK, REQUEST, REPLY, COMMAND, EFFECT, REPOR
 class PlainAgenda:
     """Hands out events in their order; a letter may be lost, late or doubled on its way.
 
-    Attributes:
-        seen: what happened: [ns, kind, rank, number, content, cancelled?].
-        counts: sent, delivered, lost; what is in flight is counted when asked for.
+    Attributes: seen: what happened: [ns, kind, rank, number, content, cancelled?]; counts: sent, delivered, lost; what
+        is in flight is counted when asked for.
     """
 
     def __init__(self, links: list[PlainLink], t_end: int | None) -> None:

@@ -15,9 +15,8 @@ Pair = tuple[int, int]
 class PlainSight:
     """The hook `sees` of an environment, if it has one.
 
-    Attributes:
-        observers, targets: ranks of those it is about, in their order.
-        asked: the pairs that it is asked about; all others see what they are shown, always.
+    Attributes: observers, targets: ranks of those it is about, in their order; asked: the pairs that it is asked about;
+        all others see what they are shown, always.
     """
 
     def __init__(self, env: Any) -> None:

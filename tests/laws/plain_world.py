@@ -21,12 +21,10 @@ NOBODY = -1
 class PlainWorld(PlainAgenda):
     """What happens whether agents decide or not.
 
-    Attributes:
-        cache, as_of: what the proxy knows, `[columns]`, and since when, ns by row.
-        known: who sees whom by what the proxy knows.
-        facts: numbers the facts about the world; a report of an earlier one is old.
-        flows: what the `per_step` columns came to in the last step that has ended.
-        muted: rows whose sensor has failed: (mode, what was measured last, and for whom, known since when, ns).
+    Attributes: cache, as_of: what the proxy knows, `[columns]`, and since when, ns by row; known: who sees whom by what
+        the proxy knows; facts: numbers the facts about the world; a report of an earlier one is old; flows: what the
+        `per_step` columns came to in the last step that has ended; muted: rows whose sensor has failed: (mode, what was
+        measured last, and for whom, known since when, ns).
     """
 
     def __init__(

@@ -50,9 +50,7 @@ class Watched:
 class Watch:
     """Runs an episode of the Python clock under `policies` (by rank), and looks on.
 
-    Attributes:
-        agents: by rank, of those who decide.
-        result: of the run.
+    Attributes: agents: by rank, of those who decide; result: of the run.
     """
 
     def __init__(self, env: HeronEnv, policies: Mapping[int, Any], record: tuple[str, ...], **given: Any) -> None:

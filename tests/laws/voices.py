@@ -12,10 +12,8 @@ from heron_env.seeding import key, uniforms
 class Voice:
     """Answers by other policies, one for each agent; every answer moves a mood that the next ones depend on.
 
-    Attributes:
-        log: all questions in their order.
-        batches: how many were put together, each time.
-        begun: episodes that it was told of.
+    Attributes: log: all questions in their order; batches: how many were put together, each time; begun: episodes that
+        it was told of.
     """
 
     def __init__(self, policies: Mapping[str, Any], thinking: Callable[[Asked], float], moody: bool) -> None:

@@ -128,7 +128,7 @@ def test_an_address_that_two_programs_could_read_differently_is_refused_and_not_
         ("https://other.test/", "https://other.test: not allowed; add 'other.test:443' to the list"),
         ("https://agent.test:444/", "https://agent.test: not allowed; add 'agent.test:444' to the list"),
         ("https://agent.test.evil.test/", "not allowed"),
-        ("http://agent.test:443/", "http://agent.test: must be https; http is for this machine alone"),
+        ("http://agent.test:443/", "http://agent.test: must be https; http is allowed only for this machine"),
         ("http://localhost/", "http://localhost: this machine may not be talked to; allow it with loopback=True"),
         ("https://agent..test/", "https://agent..test: no host name"),
         ("https://agent.test:0/", "port 0 does not exist"),

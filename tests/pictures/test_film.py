@@ -15,7 +15,7 @@ from PIL import Image
 from heron_env import Medium, ScheduleConfig, make
 from heron_env.errors import ConfigError, RuleError, UnknownAgent
 from heron_env.lab import record_episode
-from heron_env.pictures.film import Film
+from heron_env.pictures.film import POSTER, Film
 from heron_env.pictures.footage import Footage, MessageFlight
 from heron_env.pictures.frames import WorldPicture
 from heron_env.pictures.palette import EXACT_COLOUR, TOLD_COLOUR, picture_style
@@ -48,9 +48,6 @@ def panel(footage: Footage) -> MessagePanel:
 def dots(messages: MessagePanel, since: float, time: float) -> dict[str, list[tuple[float, float]]]:
     messages.update(since, time)
     return {fate: [*zip(*line.get_data(), strict=True)] for fate, line in messages._dots.items()}
-
-
-# What is filmed
 
 
 @pytest.mark.parametrize("clock", ["event", "sync"])
@@ -204,9 +201,6 @@ def test_many_agents_share_lines_and_none_is_left_out():
     assert env.render().shape == (576, 512, 3)
 
 
-# How it is drawn
-
-
 class DrawnGrid(battery_grid.BatteryGridEnv):
     """Draws a bar, and counts."""
 
@@ -267,13 +261,15 @@ def test_an_environment_that_was_copied_draws_for_itself():
     assert (other.render() != env.render()).any()
 
 
-# Files
-
-
 def test_a_gif_and_the_player_of_a_notebook_have_all_frames(tmp_path: Path):
     film = filmed("sync").watch()
     with Image.open(film.save(tmp_path / "deep" / "film.gif", fps=5.0)) as image:
-        assert (image.n_frames, image.size, image.info["duration"]) == (7, (1024, 576), 200)
+        assert (image.n_frames, image.size, image.info["duration"]) == (8, (1024, 576), POSTER), (
+            "the poster comes first"
+        )
+        image.seek(1)
+        assert image.info["duration"] == 200
+    assert film.poster == 6, "nothing is late: the last frame"
     shown = film._repr_html_()
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;') and shown.count("<") == 2
 
@@ -284,9 +280,6 @@ def test_an_mp4_has_all_frames(tmp_path: Path):
     count, seconds = ffmpeg.count_frames_and_secs(str(path))
     assert (count, round(seconds, 1)) == (7, 0.6)
     assert next(ffmpeg.read_frames(str(path)))["size"] == (1024, 576)
-
-
-# What is refused
 
 
 def test_what_is_no_film_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -332,6 +325,8 @@ def test_day_and_night_of_the_axes_are_seen_and_a_hook_that_returns_nothing_is_n
 
 def test_a_gif_has_the_colours_of_all_its_frames(tmp_path: Path):
     class Turning(Film):
+        poster = 0
+
         def __init__(self):
             pass
 
@@ -355,6 +350,7 @@ def test_a_gif_keeps_the_colours_of_the_legend(tmp_path: Path):
     image = np.asarray(next(iter(result.watch(every=1.0).images())))
     result.watch(every=1.0).save(tmp_path / "film.gif", fps=10.0)
     with Image.open(tmp_path / "film.gif") as written:
+        written.seek(1)  # after the poster
         shown = np.asarray(written.convert("RGB"), int)
     for colour in LEGEND:
         marks = (image == np.round(255 * np.array(to_rgb(colour)))).all(axis=2)
@@ -400,9 +396,6 @@ def test_a_picture_without_matplotlib_names_the_extra(monkeypatch: pytest.Monkey
         env.render()
 
 
-# The command
-
-
 def test_the_command_films_an_environment_in_both_clocks_and_a_trace(tmp_path: Path):
     for number, clock in enumerate(["event", "sync"]):
         out = tmp_path / f"{clock}.gif"
@@ -411,7 +404,7 @@ def test_the_command_films_an_environment_in_both_clocks_and_a_trace(tmp_path: P
             "film": str(out), "frames": (25, 4)[number], "start": 0.0, "end": 3.0, "agent": "battery_2", "returns": 0,
         }  # fmt: skip
         with Image.open(out) as image:
-            assert image.n_frames == told["frames"]
+            assert image.n_frames == told["frames"] + 1
     trace = as_json("trace", GRID, "-o", "max_steps=3", "--delay", "0.3", "--out", tmp_path / "trace")
     told = as_json("watch", tmp_path / "trace", "--window", "1,2", "--every", "0.5", "--out", tmp_path / "again.html")
     assert told["returns"] == trace["returns"] and told["frames"] == 3

@@ -109,7 +109,7 @@ def test_two_quantities_of_one_name_bear_their_features_and_one_without_bounds_s
     env, footage = filmed()
     (bars, names), (_, axes) = panel(footage), picture(env, footage)
     assert names == [f"courier_1 {name}" for name in ("Place.x", "mode", "doing", "open*", "Parcel.x")]
-    words = "* no bound is near: the least and greatest shown"
+    words = "* scaled to the values shown"
     assert bars._known.axes.get_xlabel() == axes.get_xlabel() == words
     texts = {text.get_text() for text in axes.texts}
     assert {"Place.x", "Parcel.x", "mode"} < texts and "x" not in texts

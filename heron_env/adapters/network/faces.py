@@ -132,7 +132,7 @@ class UnderNetwork:
 
     @property
     def np_random_seed(self) -> int:
-        """The seed in use: the last that was given; before any was, one of the system's entropy, as in Gymnasium."""
+        """Seed in use: the last one passed; before that, one of the system's entropy, as in Gymnasium."""
         if self._seed is None:
             self._seed = fresh_seed()
         return self._seed
@@ -356,7 +356,7 @@ class NetworkEnv(UnderNetwork, gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.
         gymnasium.Wrapper.__init__(self, env)
         entries: Any = schedule
         if isinstance(entries, Mapping) and all(isinstance(entry, Mapping) for entry in entries.values()):
-            schedule = drawn_or_fixed(entries)  # from the specification of such an environment
+            schedule = drawn_or_fixed(entries)  # from a subclass
         self._open(OneAgent(env), schedule, dt, **options)
         plain = options | {"noop": self.network.noops.plain()}
         gymnasium.utils.RecordConstructorArgs.__init__(self, schedule=as_dict(schedule), dt=float(dt), options=plain)

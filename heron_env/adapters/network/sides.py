@@ -63,7 +63,7 @@ class AgentSide:
         return standing
 
     def go_back(self, standing: dict[str, Any]) -> None:
-        """Be again as `standing` says."""
+        """Restore what `standing` returned."""
         vars(self).update(standing)
 
     def keep_mask(self, now: int, mask: Any, own: Mapping[str, Any]) -> None:

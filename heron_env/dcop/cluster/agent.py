@@ -166,13 +166,13 @@ def _check_numbers(*, snap_threshold: float, p: float) -> None:
 
 
 class ClusterAgent:
-    """Colours one cluster's nodes, step by step.
+    """Agent that colours one cluster's nodes, step by step.
 
     Args:
         problem: the whole one, of which nothing but the cluster's part is kept, or that part.
         cluster: its name; a part has it already.
         process: "stable": forced colours stay until released or replaced, and it moves to a best response with
-            probability `p` if that is strictly better; "seed": the process of the specification, which searches
+            probability `p` if that is strictly better; "seed": the process of the original study, which searches
             greedily from scratch and forgets forced colours after a step.
         algorithm: of the seed process, "greedy" or "exhaustive".
         snap_threshold: the seed process takes its best response if nothing changed and more than this is gained.
@@ -229,7 +229,7 @@ class ClusterAgent:
         self.unknown = self.unclear = 0
 
     def receive(self, text: str, sender: str = "") -> tuple[Heard, ...]:
-        """Take orders, reports, bans and releases from a text; returns what was understood, and unclear sentences."""
+        """Take orders, reports, bans and releases from a text; return those understood, and unclear sentences."""
         if not isinstance(text, str):
             raise ConfigError(f"receive({text!r:.60}): must be a text; what is typed goes into `beliefs` or `forced`")
         found = tuple(statements(text, self.part))
@@ -259,7 +259,7 @@ class ClusterAgent:
             self.beliefs[node] = one.colour
 
     def utility_options(self, recipient: str) -> list[Option]:
-        """What if the recipient's nodes had other colours, the best first. Order and errors are those of `options`."""
+        """Return alternatives if the recipient's nodes had other colours, the best first; see `options`."""
         return options(self._view(self.forced), recipient, self.assignments)
 
     def step(self) -> StepReport:
@@ -284,7 +284,7 @@ class ClusterAgent:
         return View(self._free, dict(self.beliefs), forced, dict(self.fixed), dict(self.forbidden))
 
     def _from_scratch(self, view: View, before: Mapping[str, str]) -> _Move:
-        """The specification's process: the best response is taken if nothing else happened and much is gained."""
+        """Step of the original study: the best response is taken if nothing else happened and much is gained."""
         by: Reason = "greedy" if self.algorithm == "greedy" else "best"
         wanted = view.greedy[0] if by == "greedy" else view.best[0]
         self._log_change(view, before, wanted)

@@ -233,7 +233,7 @@ def depart(E: Any, b: Any, p: Any, leaves: Any, now: Any) -> None:
 
 @leaf
 def behind(E: Any, b: Any, r: Any, queue: Any, arrival: Any) -> Any:
-    """The arrival behind all earlier messages of the queue."""
+    """Return the arrival behind all earlier messages of the queue."""
     last, q = of(E, "queue"), np.int64(f.QUEUES) * r + queue
     last[b, q] = max(arrival, last[b, q])
     return last[b, q]
@@ -241,7 +241,7 @@ def behind(E: Any, b: Any, r: Any, queue: Any, arrival: Any) -> Any:
 
 @leaf
 def timeout(E: Any, at: Any, timeouts: Any) -> Any:
-    """From the departure of a lost message to its repetition, ns, where its timer has run out so often before."""
+    """Return the time from departure to repetition of a lost message, ns, after so many earlier timeouts."""
     timing = of(E, "timing")
     ns = np.float64(timing[at, f.RTO]) + 2.0 * np.float64(timing[at, f.MSG])
     for _ in range(timeouts):

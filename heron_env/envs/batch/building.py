@@ -74,9 +74,9 @@ class Batch:
         return self._engine.alive(group_named(self._groups, group, "alive() got"))
 
     def lane(self, number: int) -> HeronEnv:
-        """The environment of one lane as it is now, to look at: `.world`, `.state()`, `.kpis()`; the batch moves it.
+        """Return the environment of one lane, to read: `.world`, `.state()`, `.kpis()`. The batch moves it.
 
-        Raises ConfigError for a lane that there is not; its `step` and `get_state` do, too.
+        Raises ConfigError for a missing lane; so do its `step` and `get_state`.
         """
         return self._engine.lane(number_of_lane(number, self.num_envs))
 

@@ -179,7 +179,7 @@ class BatchEnv(Batch):
         return self._views()[0].copy(), self.infos()
 
     def step(self, actions: Mapping[str, Any]) -> tuple[Arrays, Arrays, Arrays, Arrays, dict[str, Infos]]:
-        """One control step of all lanes: observations f32 `[B, agents, d]`, rewards f64 and ends `[B, agents]`, infos.
+        """Step all lanes once: observations f32 `[B, agents, d]`, rewards f64 and ends `[B, agents]`, infos.
 
         Takes arrays of any number type, or torch tensors of the CPU, `[B, agents, elements]` (`[B, agents]` for one
         element); {"c", "d"} where continuous and discrete are mixed. Actions of agents whose turn it is not, or that
@@ -236,19 +236,19 @@ class BatchEnv(Batch):
         return self._engine.compiled
 
     def state(self) -> NDArray[np.float32]:
-        """Every lane's truth as `HeronEnv.state` gives it, `[B, columns]`: for a central critic, never for actors."""
+        """Return every lane's truth, like `HeronEnv.state`, `[B, columns]`: for a central critic, never for actors."""
         space = self.env.state_space
         return clip(self._engine.truth, space.low.min(), space.high.max()).astype(np.float32)
 
     @property
     def keeps_training_rewards(self) -> bool:
-        """Are `training_rewards` still those of the last step when it has returned? Compiled ones are."""
+        """Are `training_rewards` still valid after the step has returned? Compiled ones are."""
         return self._engine.trains_compiled
 
     def training_rewards(self, group: str) -> NDArray[np.float64] | None:
-        """What a trainer should use instead of the last rewards, `[B, agents]`; None: those.
+        """Return the training rewards of the last step, `[B, agents]`; None: the rewards themselves.
 
-        To be asked `at_close`, unless the batch `keeps_training_rewards`.
+        Call it in `at_close`, unless the batch `keeps_training_rewards`.
         """
         if (values := self._engine.training_rewards(np.arange(self.num_envs))) is None:
             return None
@@ -266,7 +266,7 @@ class BatchEnv(Batch):
         return self._shown[key]
 
     def infos(self) -> dict[str, Infos]:
-        """The infos of now, as `step` gives them."""
+        """Return the present infos, as `step` does."""
         if not self._makers:
             self._makers = {name: self._makers_of(name) for name in self.groups}
         turn, infos = self._turn, {}

@@ -39,15 +39,15 @@ MODES = ("same_step", "disabled")
 
 
 class EventBatchEnv(Batch):
-    """What `BatchEnv(..., clock="event")` gives: lane i is `run_event_driven(seed + i)`, bit for bit.
+    """Event-driven batch, `BatchEnv(..., clock="event")`: lane i equals `run_event_driven(seed + i)`, bit for bit.
 
         rows = batch.begin()
         while len(rows):  # never 0 with autoreset="same_step": stop when you like
             rows = batch.answer(policy(rows))
         results = batch.results()
 
-    Each lane runs until an action must take effect that the policy has not chosen yet. One call then asks for the
-    actions of all observations that have arrived, also in a lane where the episode ends before they take effect.
+    Each lane runs until it lacks an action. Then one call of the policy answers all observations that wait, also those
+    of a lane whose episode ends before the actions take effect.
 
     Args:
         env, num_envs, seed, threads, options: as of BatchEnv.
@@ -115,7 +115,7 @@ class EventBatchEnv(Batch):
         mask: NDArray[np.bool_] | None = None,
         options: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     ) -> Rows:
-        """Begin an episode in all lanes, or those of `mask` `[B]`; what waits for actions then, in any lane.
+        """Begin an episode in all lanes, or those of `mask` `[B]`; return all rows that wait for actions.
 
         `seed`, `options`: as of BatchEnv.reset; options may be a sequence, those of each lane. Raises ConfigError;
         RunInterrupted where another thread moves this batch.
@@ -166,7 +166,7 @@ class EventBatchEnv(Batch):
         return groups
 
     def answer(self, actions: Any) -> Rows:
-        """Tell the rows handed out last their actions, `[n, k]` (`[n]` where k is 1), in their order; run on.
+        """Answer the last rows with actions, `[n, k]` (`[n]` where k is 1), in their order, and run on.
 
         Elements behind an agent's own are ignored. Returns what waits then; none if every episode is over and
         `autoreset` is disabled. Raises InvalidAction naming lane and agent, ResetNeeded, RunInterrupted where another
@@ -224,11 +224,11 @@ class EventBatchEnv(Batch):
         return rows
 
     def results(self) -> list[EpisodeResult | None]:
-        """The last complete episode of each lane; None before there is one."""
+        """Return the last complete episode of each lane; None before there is one."""
         return [self.result(lane) for lane in range(self.num_envs)]
 
     def result(self, lane: int) -> EpisodeResult | None:
-        """That of one lane. Raises ConfigError for a lane that there is not, RunInterrupted as `answer`."""
+        """Return the result of one lane. Raises ConfigError for a missing lane, RunInterrupted as `answer`."""
         return self._ownership.drive("result()", self._result, number_of_lane(lane, self.num_envs))
 
     def _result(self, b: int) -> EpisodeResult | None:
@@ -256,12 +256,12 @@ class EventBatchEnv(Batch):
 
     @property
     def truth(self) -> NDArray[np.float64]:
-        """The true state of each lane now, `[B, columns]`: later than its rows."""
+        """Return the true state of each lane now, `[B, columns]`: later than its rows."""
         return read_only(self._lanes.steps.truth)
 
     @property
     def cache(self) -> NDArray[np.float64]:
-        """What each lane's proxy knows now, `[B, columns]`."""
+        """Return what each lane's proxy knows now, `[B, columns]`."""
         return read_only(self._lanes.arrays["cache"])
 
     if not TYPE_CHECKING:

@@ -45,7 +45,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Observations that wait for an action each, n of them, of all lanes; an agent at most once.
+    """Observations that wait for actions: n rows of all lanes, an agent at most once.
 
     Sorted by group, lane and rank. Actions answer them in this order, `[n, k]`, k of the widest action.
 

@@ -37,7 +37,7 @@ TICK: Final = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingEvent:
-    """Progress of a training. Events of this class itself come about once a second, between the others.
+    """Event: progress of a training. This class itself comes about once a second.
 
     Attributes:
         steps: transitions of all groups.
@@ -57,8 +57,8 @@ class TrainingEvent:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What loggers get: `rollout/training_signal/GROUP`, `update/LOSS/GROUP`, `validation/return`, `validation/
-        group_return/GROUP`, and `validation/return_under_schedule` where there is one.
+        """Return values for loggers: `rollout/training_signal/GROUP`, `update/LOSS/GROUP`, `validation/return`,
+        `validation/group_return/GROUP`, and `validation/return_under_schedule` where there is one.
         """
         match self:
             case RolloutEnded(signals=signals):
@@ -74,14 +74,14 @@ class TrainingEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutEnded(TrainingEvent):
-    """A rollout was collected. `signals`: mean training signal per transition in it, by group."""
+    """Event: a rollout was collected. `signals`: mean training signal per transition in it, by group."""
 
     signals: Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyUpdated(TrainingEvent):
-    """Policies were improved on a rollout. `losses`: means over its minibatches, by group (joined by "+" where they
+    """Event: policies were updated. `losses`: means over a rollout's minibatches, by group (joined by "+" where they
     share a policy) and by Stable-Baselines3's names.
     """
 
@@ -90,11 +90,11 @@ class PolicyUpdated(TrainingEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyValidated(TrainingEvent):
-    """The deterministic policies were measured on the validation episodes: means.
+    """Event: the deterministic policies were validated; means over the validation episodes.
 
     Attributes:
         root_return: of the root of the hierarchy, on the synchronous clock.
-        group_returns: what the agents of each group earned there in sum.
+        group_returns: sums over the agents of each group.
         return_under_schedule: the root's on the event clock; None: there is no schedule.
     """
 
@@ -105,7 +105,7 @@ class PolicyValidated(TrainingEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingEnded(TrainingEvent):
-    """The run folder is written. `reason`: why the training ended."""
+    """Event: the run folder is written. `reason`: why the training ended."""
 
     run: RunFolder
     reason: Reason
@@ -121,9 +121,8 @@ Logger = str | Log
 class Stopwatch:
     """Seconds since it was made; while it is `running`, those in which numba compiles are counted apart.
 
-    Attributes:
-        compiled: those, s.
-        at_compile: called with the seconds so far, these included, whenever something more is compiled.
+    Attributes: compiled: those, s; at_compile: called with the seconds so far, these included, whenever something more
+        is compiled.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -158,16 +157,11 @@ class Stopwatch:
 class Monitor:
     """Tells callbacks what happens in a training, and the training when to stop.
 
-    Args:
-        callbacks: called in this order.
-        limit: s, without compiling; None: no limit.
+    Args: callbacks: called in this order; limit: s, without compiling; None: no limit.
 
-    Attributes:
-        transitions: of each group; empty before the training begins.
-        share: of the training that is done, in [0, 1], at so many s.
-        reserve: s that are kept for the last validation.
-        stopped: has a callback returned False?
-        updated: was any policy improved?
+    Attributes: transitions: of each group; empty before the training begins; share: of the training that is done, in
+        [0, 1], at so many s; reserve: s that are kept for the last validation; stopped: has a callback returned False?;
+        updated: was any policy improved?.
     """
 
     def __init__(self, callbacks: Sequence[Callback], stopwatch: Stopwatch, limit: float | None) -> None:

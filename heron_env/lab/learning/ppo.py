@@ -201,17 +201,12 @@ BATCH_COLUMNS = ("obs", "state", "hidden", "mask", "action", "likely", "value", 
 class Learner:
     """One policy, its decisions under way, and those to learn from.
 
-    Args:
-        slots: how many agents it decides for, over all lanes.
-        obs, state: widths of what actor and critic see.
-        corrects: is there a rule that it corrects?
-        masked: may choices be forbidden?
-        seed: of the network, of actions, and of the order of minibatches.
-        agents: of each lane, one slot after the other.
-        device: of torch, where weights are improved; rows are always answered on the CPU, by a copy of them.
+    Args: slots: how many agents it decides for, over all lanes; obs, state: widths of what actor and critic see;
+        corrects: is there a rule that it corrects?; masked: may choices be forbidden?; seed: of the network, of
+        actions, and of the order of minibatches; agents: of each lane, one slot after the other; device: of torch,
+        where weights are improved; rows are always answered on the CPU, by a copy of them.
 
-    Attributes:
-        network: that copy; what is put into it, the next update goes on from.
+    Attributes: network: that copy; what is put into it, the next update goes on from.
     """
 
     def __init__(
@@ -438,8 +433,7 @@ def advantages(
 ) -> Floats:  # fmt: skip
     """Generalised advantage estimates of decisions `[n]`.
 
-    Args:
-        following: where the next decision of the same agent stands, always later; -1 where its advantage is unknown.
+    Args: following: where the next decision of the same agent stands, always later; -1 where its advantage is unknown;
         calls: bounds of what was decided at once, from 0 to n: nothing in it follows anything in it.
     """
     shrink = gamma**steps
@@ -456,11 +450,8 @@ def windows(slot: Ints, first: Bools, usable: Bools, chosen: Bools) -> tuple[Int
     Decisions `[m]` stand in the order in which they fell. Each chosen one is in one window as such; before it stand up
     to WARM_UP others of its agent and episode. Short windows are filled up with their last decision.
 
-    Args:
-        slot: of each decision.
-        first: does an episode begin with it?
-        usable: others are left out.
-        chosen: those to learn from; in each run behind all that are not.
+    Args: slot: of each decision; first: does an episode begin with it?; usable: others are left out; chosen: those to
+        learn from; in each run behind all that are not.
     """
     order = np.flatnonzero(usable)
     order = order[np.argsort(slot[order], kind="stable")]

@@ -58,13 +58,11 @@ class StepRows:
     added up until it does; where nobody at all ticks there are no rows. At zero delay each lane of a
     batch on the event clock gives the same rows, bit for bit, without the empty ones. Arrays are the caller's to keep.
 
-    Args:
-        env, num_envs, seed, options: as of BatchEnv.
-        gamma: rewards of several control steps are summed with it (Rows.reward).
-        with_state: give the truth with each row, for a central critic, and what a trainer should use as rewards.
+    Args: env, num_envs, seed, options: as of BatchEnv; gamma: rewards of several control steps are summed with it
+        (Rows.reward); with_state: give the truth with each row, for a central critic, and what a trainer should use as
+        rewards.
 
-    Attributes:
-        batch: the BatchEnv that steps; `env`, `num_envs` and `groups` are its own.
+    Attributes: batch: the BatchEnv that steps; `env`, `num_envs` and `groups` are its own.
     """
 
     def __init__(
@@ -261,15 +259,11 @@ class Scales:
 class Role:
     """The agents of some groups, which see and do the same, and share one policy.
 
-    Args:
-        env: any environment of the kind.
-        groups: of `env.group_map`, neighbours in it.
-        rules: the baseline that is corrected, by agent; empty: none.
+    Args: env: any environment of the kind; groups: of `env.group_map`, neighbours in it; rules: the baseline that is
+        corrected, by agent; empty: none.
 
-    Attributes:
-        agents, ranks: in order; an agent's place is its number among them.
-        spec, width: of their actions and observations.
-        corrects: is there a rule to correct? Where there are choices there is not.
+    Attributes: agents, ranks: in order; an agent's place is its number among them; spec, width: of their actions and
+        observations; corrects: is there a rule to correct? Where there are choices there is not.
 
     Raises ConfigError for groups that differ.
     """

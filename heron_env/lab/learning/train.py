@@ -108,7 +108,7 @@ REMOVED_SETTINGS = {
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Of a training.
+    """Settings of a training.
 
     `learning_rate` falls linearly to `final_learning_rate`, by transitions or by time, whichever is farther on.
     `log_std` is where exploration begins, in units of half the action range; None: -2 for the correction of a rule,
@@ -150,7 +150,7 @@ class Hyperparameters:
 
     @classmethod
     def of(cls, env_id: str, defaults: TrainingDefaults) -> Hyperparameters:
-        """Those that an environment is best trained with. Raises ConfigError for a name that there is not."""
+        """Return the settings that an environment declares. Raises ConfigError for an unknown name."""
         names = [field.name for field in fields(cls)]
         for name in defaults.hyperparameters:
             if name not in names:
@@ -162,7 +162,7 @@ class Hyperparameters:
 
     @classmethod
     def of_run(cls, run: RunFolder) -> Hyperparameters:
-        """Those of a run. Raises RunFolderError where they are none."""
+        """Read the settings of a run. Raises RunFolderError for invalid ones."""
         own = {name: value for name, value in run.config.hyperparameters.items() if name not in REMOVED_SETTINGS}
         try:
             return cls(**{**own, "hidden": tuple(own["hidden"])})
@@ -172,7 +172,7 @@ class Hyperparameters:
             ) from error
 
     def require_able(self) -> None:
-        """Raise ConfigError for what can't be trained with."""
+        """Raise ConfigError for invalid settings."""
         require_one_of(f"Hyperparameters(activation={self.activation!r})", self.activation, get_args(Activation))
         counts = dict.fromkeys(("num_envs", "n_steps", "batch_size", "n_epochs"), (1, MOST))
         for name, (least, most) in {**counts, "gru": (0, MOST_UNITS), "twins": (1, self.num_envs)}.items():
@@ -232,8 +232,8 @@ def train(
         schedule: train on the event clock, with these ticks, delays and losses: a ScheduleConfig, a mapping of them, or
             a DrawnSchedule, drawn for each environment and episode. Validation runs under it and on the synchronous
             clock. The run folder stores it. None: the synchronous clock.
-        device: where weights are updated: "cpu" (one thread), "cuda", or "auto" (a card if there is one). Environments
-            and actions are always computed on the CPU. A saved run needs no card. "cuda" was not measured yet.
+        device: where weights are updated: "cpu" (one thread), "cuda", or "auto" (a GPU if available). Environments
+            and actions are always computed on the CPU. A saved run needs no GPU. "cuda" was not measured.
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
             choice.
         time_limit: stop after so many seconds. Compilation does not count; the evaluation of baselines does, and gets
@@ -320,11 +320,10 @@ class TrainingPlan:
 
     Args: as of `train()`; run_dir and env_options are a path and a dictionary.
 
-    Attributes:
-        env: one of those that are trained in, to look at and to validate in.
-        training_options: what comes on top of env_options while training.
-        base: name of the baseline to correct; start: the run to go on from; None: there is none.
-        lanes, n_steps: of a rollout: the hyperparameters' own, fewer in a training that is shorter than one.
+    Attributes: env: one of those that are trained in, to look at and to validate in; training_options: what comes on
+        top of env_options while training; base: name of the baseline to correct; start: the run to go on from; None:
+        there is none; lanes, n_steps: of a rollout: the hyperparameters' own, fewer in a training that is shorter than
+        one.
 
     Raises ConfigError, and what building the environment raises.
     """
@@ -525,17 +524,12 @@ def _one_thread() -> Iterator[None]:
 class Training:
     """PPO for all groups at once, each with a policy of its own, or one for all; measured on the way.
 
-    Args:
-        plan: what is trained on what.
-        rules: the baseline to correct, by agent; empty: none.
-        validation: episodes to measure on.
-        monitor: hears what happens, and says when to stop.
+    Args: plan: what is trained on what; rules: the baseline to correct, by agent; empty: none; validation: episodes to
+        measure on; monitor: hears what happens, and says when to stop.
 
-    Attributes:
-        roles, scales, learners: one of each for each policy.
-        transitions: decisions by group; the last ones may not have been learned from.
-        episodes: what the policies earned in the last validation.
-        kept_at: transitions after which the weights were those that are kept; None: all of them.
+    Attributes: roles, scales, learners: one of each for each policy; transitions: decisions by group; the last ones may
+        not have been learned from; episodes: what the policies earned in the last validation; kept_at: transitions
+        after which the weights were those that are kept; None: all of them.
     """
 
     def __init__(self, plan: TrainingPlan, rules: Policies, validation: Validation, monitor: Monitor) -> None:
@@ -811,10 +805,8 @@ def _measured(plan: TrainingPlan, validation: Validation, monitor: Monitor) -> t
 def _print_baselines(earned: Mapping[str, Sequence[Earned]], return_of: str, title: str) -> None:
     """A table of mean returns with 95 % intervals, and paired differences to doing nothing, the best first.
 
-    Args:
-        earned: by policy, the same episodes in the same order for all.
-        return_of: the root of the hierarchy.
-        title: above the table.
+    Args: earned: by policy, the same episodes in the same order for all; return_of: the root of the hierarchy; title:
+        above the table.
     """
     returns = {name: [episode.value for episode in episodes] for name, episodes in earned.items() if episodes}
     groups = groups_apart([episode for episodes in earned.values() for episode in episodes])

@@ -127,18 +127,18 @@ class Description:
 def describe_environment(
     env_id: str, options: dict[str, Any], schedule: Callable[[HeronEnv], Schedule] | None = None
 ) -> tuple[Description, VisibilityMatrix]:
-    """Build the environment and read it off.
+    """Build an environment and describe it.
 
     Args:
         env_id: a registered environment, or "module:function" of one's own.
         options: of `make()`.
-        schedule: makes the timing that is described, of the environment; None: its own.
+        schedule: function of the environment that makes the timing to describe; None: its own.
 
     Returns:
         The description, and who sees what.
 
     Raises:
-        UnknownEnvironment: there is none of this id; and what building it raises.
+        UnknownEnvironment: for an unknown id; and what building it raises.
 
     >>> description, _ = describe_environment("heron/BatteryGrid-v0", {"num_batteries": 3})
     >>> description.group_map

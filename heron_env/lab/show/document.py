@@ -68,12 +68,19 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """What a report says: its verdict in figures, its first picture, the finding in words, then the parts."""
+    """What a report says: three sentences, its verdict in figures, a picture, all findings, then the parts.
+
+    Attributes:
+        summary: what it begins with; none: with all findings.
+        about: seeds of training.
+    """
 
     title: str
     finding: Sequence[str]
     parts: Sequence[Section]
     verdict: Sequence[Tile] = ()
+    summary: Sequence[str] = ()
+    about: str = ""
 
     @property
     def pictures(self) -> list[Picture]:
@@ -142,7 +149,7 @@ def _template() -> Template:
         raise ConfigError("reports need Jinja: pip install 'heron_env[plots]'") from error
     loader = PackageLoader("heron_env.lab.show", "")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-    environment.filters["coded"] = _coded
+    environment.filters |= {"coded": _coded, "breakable": _breakable}
     return environment.get_template("report.html")
 
 
@@ -151,6 +158,13 @@ def _coded(words: str) -> Markup:
     from markupsafe import Markup, escape
 
     return Markup(CODE.sub(r"<code>\1</code>", str(escape(words))))
+
+
+def _breakable(words: str) -> Markup:
+    """The words as HTML, whose lines may end after a slash or a colon."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"[/:]", r"\g<0><wbr>", str(escape(words))))
 
 
 def _shown(picture: Picture) -> dict[str, object]:

@@ -18,6 +18,7 @@ from heron_env.lab.sweep.margin import FILE, Margin, read_margin
 from heron_env.lab.sweep.presets import realistic
 from heron_env.lab.sweep.records import SETTINGS
 from heron_env.lab.sweep.sentences import costliest, finding, reasons
+from heron_env.lab.sweep.summary import summary
 from heron_env.lab.sweep.sweep import SweepResult, read_sweep
 from heron_env.lab.traces import file as trace_file
 from heron_env.lab.traces.episode import Episode
@@ -35,7 +36,7 @@ ALIKE = {
 
 @dataclass(frozen=True)
 class Sources:
-    """What a report is about; at least one of them, all of one environment."""
+    """Content of a report: at least one of these, all of one environment."""
 
     sweeps: Sequence[SweepResult] = ()
     runs: Sequence[RunFolder] = ()
@@ -69,7 +70,7 @@ def read_sources(paths: Sequence[str | Path]) -> Sources:
 
 
 def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str, str] | None = None) -> Report:
-    """The verdict first, then the finding in words, causes, one case, its messages, the training, the environment.
+    """Make a report: finding, verdict, causes, one case, its messages, the training, the environment.
 
     Args:
         sources: sweeps, run folders, recorded episodes and margins of one environment.
@@ -110,9 +111,11 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     details |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Section(HOW, [details, *notes])]
     what = "return under the network" if sources.sweeps or sources.margins else "what was recorded"
-    return Report(
-        title or f"{env.id}: {what}", [*words, *(f"{one}." for one in sources.margins)], parts, _verdict(sources)
-    )
+    margins = [f"{one}." for one in sources.margins]
+    short = [*summary(sources.sweeps), *margins][:3] if sources.sweeps else []
+    title, seeds = title or f"{env.id}: {what}", [str(run.config.seed) for run in sources.runs]
+    about = f"Training seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}." if seeds else ""
+    return Report(title, [*words, *margins], parts, _verdict(sources), short, about)
 
 
 def _numbered(name: str, number: int) -> str:

@@ -57,7 +57,7 @@ def _cost_tile(changes: Changes, unit: str) -> Tile:
     if changes.lowers:
         share = f"{largest.lost.percent()} of its gain, " if largest.lost.known else ""
         among = "among " if changes.rivals else ""
-        rank = f", {among}the costliest of {changes.conditions}" if len(changes.costs) > 1 else ""
+        rank = f", {among}the largest of {changes.conditions}" if len(changes.costs) > 1 else ""
         return _tile(COSTS, largest.gap, unit, f"{share}{under}{rank}")
     if changes.raised is not None:
         return Tile(COSTS, none, f"the return is higher under {changes.raised}")
@@ -80,7 +80,8 @@ EVERY_SWEEP: Final = {
     "Held out": "Cases that are not used in training.",
     "Network": (
         "A condition replaces the environment's own delays, jitter and loss; what it does not name is ideal. Ticks are "
-        "the environment's own. Delays are rounded down to whole physics substeps."
+        "the environment's own. Delays are rounded down to whole physics substeps. Jitter alone is left out: it scales "
+        "delays, so without one it changes nothing; what it adds to delays is part of the interaction."
     ),
     "Pairs": (
         "All conditions use the same random draws in the same case, so a difference is caused by the condition. "

@@ -39,9 +39,9 @@ Run = RunFolder | str | Path
 
 
 def learning_curves(runs: Run | Sequence[Run] | Mapping[str, Sequence[Run]]) -> Figure:
-    """Return of the root in validation against the transitions of a group: the mean over runs, with its 95 % interval.
+    """Plot learning curves: the root's return in validation, mean over runs with its 95 % interval.
 
-    Where runs were measured at different transitions, there are straight lines between; drawn is what all cover.
+    The x axis is transitions of a group. Runs are interpolated linearly, over the range that all cover.
 
     Args:
         runs: finished runs, or their folders; by name: a line for each.

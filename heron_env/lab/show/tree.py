@@ -231,7 +231,7 @@ def _hierarchy(d: Description, timing: str) -> Picture:
     return Picture(
         "hierarchy",
         hierarchy_figure(d),
-        f"The hierarchy: {counted} (blue); the others command, obey or watch. Ticks and delays {timing}.",
+        f"The hierarchy: {counted} (blue); the others command, are commanded or observe. Ticks and delays {timing}.",
         f"Tree of agents, {counted}; {clock_words(d)}. {names}{', and more' if len(d.agents) > 12 else ''}.",
     )
 

@@ -1,4 +1,4 @@
-"""Conditions of a sweep: what is wrong with network and sight of a deployed policy, by how much, and their products.
+"""Conditions of a sweep: delays, losses, noise and other faults of a deployed policy, and their products.
 
 A condition says all of it: what it does not name is ideal, whatever the environment's own schedule has there. Ticks,
 phases and what is done about missing messages are the environment's own. Draws are keyed by seed, agent, cause and
@@ -65,9 +65,9 @@ OVERHEAD: Final = 20.0
 
 @dataclass(frozen=True)
 class Condition:
-    """What differs from the synchronous clock; `SYNC` is that clock itself, `Condition()` an ideal network.
+    """Delays, losses and other faults of a network; `SYNC` is the synchronous clock, `Condition()` an ideal network.
 
-    Whose own rows are local is left to the environment, as its ticks are.
+    Ticks and `own_rows` stay the environment's own.
 
     Attributes:
         obs_delay: between gathering an observation and its reply leaving the proxy, s.
@@ -117,13 +117,13 @@ class Condition:
 
     @property
     def causes(self) -> dict[str, Amount | Names]:
-        """What is wrong, by name of the cause."""
+        """Amounts by cause; only causes that differ from an ideal network."""
         wrong = {name: amount for name in CAUSES if (amount := getattr(self, name)) != CAUSES[name].ideal}
         return {**wrong, DISTURBANCES: self.disturbances} if self.disturbances else wrong
 
     @property
     def name(self) -> str:
-        """`sync`, `ideal`, `act_delay=30 jitter=0.1`: equal conditions have equal names, others have others."""
+        """Unique name: `sync`, `ideal`, `act_delay=30 jitter=0.1`."""
         texts = [f"{cause}={amount_text(amount)}" for cause, amount in self.causes.items()]
         return " ".join(["sync"] * self.synchronous + texts) or "ideal"
 
@@ -133,9 +133,9 @@ class Condition:
 
     @property
     def words(self) -> str:
-        """For people: `action delay 30 s, jitter 0.1`."""
+        """Readable text: `action delay 30 s, jitter 0.1`."""
         if not self.causes:
-            return "synchronous clock" if self.synchronous else "event-driven, nothing wrong"
+            return "synchronous clock" if self.synchronous else "event-driven, ideal network"
         texts = ["synchronous clock"] * self.synchronous
         for cause, amount in self.causes.items():
             words, unit, _ = CAUSES.get(cause, Cause(cause, "1"))
@@ -143,14 +143,14 @@ class Condition:
         return ", ".join(texts)
 
     def only(self, *causes: str) -> Condition:
-        """The same with these causes alone; without any: `Condition()`. Raises ConfigError for an unknown one."""
+        """Return a copy with these causes alone; without any: `Condition()`. Raises ConfigError for an unknown one."""
         for cause in causes:
             require_cause(cause)
         amounts: dict[str, Any] = {cause: amount for cause, amount in self.causes.items() if cause in causes}
         return Condition(**amounts)
 
     def but(self, **amounts: GivenAmount) -> Condition:
-        """The same, with other amounts of some causes. Raises ConfigError."""
+        """Return a copy with other amounts of some causes. Raises ConfigError."""
         for cause in amounts:
             require_cause(cause)
         changed: dict[str, Any] = {**amounts}
@@ -168,7 +168,7 @@ class Condition:
 
     @classmethod
     def from_dict(cls, values: object) -> Condition:
-        """What `to_dict` wrote, beside its name. Raises ValueError for what none wrote."""
+        """Rebuild from `to_dict()`. Raises ValueError for other values."""
         if not isinstance(values, Mapping) or not values.keys() <= {"name", *CAUSES, DISTURBANCES, "synchronous"}:
             raise ValueError(f"{values!r:.100} is no condition")
         amounts: dict[str, Any] = {name: value for name, value in values.items() if name != "name"}
@@ -182,7 +182,7 @@ class Condition:
         return condition
 
     def schedule(self, env: Env) -> dict[Key, ScheduleConfig]:
-        """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent, ConfigError."""
+        """Return the timing of every agent of `env`. Raises ScheduleError for keys that match no agent, ConfigError."""
         self._require_keys(env)
         if self.noise and not isinstance(env, HeronEnv):
             raise ConfigError(f"condition {self.name!r}: a black box has no noise; leave noise out")
@@ -205,14 +205,14 @@ class Condition:
         return schedules
 
     def observability(self, own: ObservabilityConfig | None) -> ObservabilityConfig:
-        """Who sees what, where `own` is the environment's: the same with this noise on top."""
+        """Return who sees what: `own`, the environment's, with this noise on top."""
         from heron_env.observability.config import ByTags
 
         base = own or ByTags()
         return base.model_copy(update={"common_noise": base.common_noise + self.noise})
 
     def happenings(self, env: Env, seed: int) -> list[Disturbance]:
-        """The disturbances of one episode. Raises ConfigError for a set that `env` does not have."""
+        """Return the disturbances of one episode. Raises ConfigError for a set that `env` does not have."""
         sets = env.disturbance_sets()
         for name in self.disturbances:
             if name not in sets:
@@ -330,7 +330,7 @@ class Scheduled:
 AnyCondition = Condition | Scheduled
 SYNC: Final = Condition(synchronous=True)
 IDEAL: Final = Condition()
-"""Event-driven with nothing wrong: the same as `SYNC`, bit for bit, where the environment's ticks allow both."""
+"""Event-driven under an ideal network: equal to `SYNC`, bit for bit, where the environment's ticks allow both."""
 
 
 Axes = Mapping[str, Sequence[GivenAmount]]
@@ -338,7 +338,7 @@ Axes = Mapping[str, Sequence[GivenAmount]]
 
 
 def along(base: Condition = IDEAL, **axes: Sequence[GivenAmount]) -> list[Condition]:
-    """One axis after the other.
+    """Make conditions along one axis after the other.
 
     Args:
         base: the amounts of the other causes.
@@ -363,13 +363,13 @@ def grid(base: Condition = IDEAL, **axes: Sequence[GivenAmount]) -> list[Conditi
 
 
 def one_at_a_time(all_of_it: Condition) -> list[Condition]:
-    """Nothing wrong; each cause alone; all together: what a waterfall needs.
+    """The ideal network; each cause alone; all together. Jitter alone is left out: without a delay it does nothing.
 
     Args:
         all_of_it: the condition with all causes.
 
     Returns:
-        k + 2 conditions for k causes above one.
+        The conditions that a waterfall needs.
 
     Raises:
         ConfigError: it is no Condition.
@@ -378,18 +378,23 @@ def one_at_a_time(all_of_it: Condition) -> list[Condition]:
     ['ideal', 'act_delay=30', 'loss=0.1', 'act_delay=30 loss=0.1']
     """
     require_type(f"one_at_a_time({all_of_it!r:.60})", all_of_it, Condition, "a Condition")
-    return unique([IDEAL, *(all_of_it.only(cause) for cause in all_of_it.causes), all_of_it])
+    return unique([IDEAL, *filter(_acts, map(all_of_it.only, all_of_it.causes)), all_of_it])
+
+
+def _acts(condition: Condition) -> bool:
+    """Does it change anything? Jitter scales delays, so alone it does not."""
+    return set(condition.causes) != {"jitter"}
 
 
 def coalitions(all_of_it: Condition) -> list[Condition]:
-    """Every subset of the k causes, small ones first, 2^k conditions: what exact Shapley values need.
+    """Every subset of the causes but jitter alone, small ones first: what exact Shapley values need.
 
     >>> len(coalitions(Condition(act_delay=30, msg_delay=1, loss=0.1)))
     8
     """
     causes = tuple(all_of_it.causes)
     subsets = chain.from_iterable(combinations(causes, size) for size in range(len(causes) + 1))
-    return unique(all_of_it.only(*subset) for subset in subsets)
+    return unique(filter(_acts, (all_of_it.only(*subset) for subset in subsets)))
 
 
 def unique(conditions: Iterable[Condition]) -> list[Condition]:

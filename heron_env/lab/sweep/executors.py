@@ -235,8 +235,7 @@ def _noted(record: Record, note: str) -> Record:
 class RayCluster:
     """A Ray cluster that is running, joined by this process.
 
-    Args:
-        address: of its head, "HOST:PORT", or "auto": the one that runs on this machine, or RAY_ADDRESS.
+    Args: address: of its head, "HOST:PORT", or "auto": the one that runs on this machine, or RAY_ADDRESS.
 
     Raises ConfigError where Ray is missing, or no cluster answers.
     """

@@ -43,19 +43,19 @@ SCALES: Final = {"jitter": (0.8, 0.05), "loss": (0.8, 0.01), "tick_ratio": (17.0
 
 @dataclass(frozen=True)
 class Margin(Crossing):
-    """Up to which amount of a fault a policy keeps a share of its gain; amounts in the fault's unit, delays in s.
+    """Largest amount of a fault at which a policy keeps a share of its gain; delays in s.
 
     Attributes:
         probes: the amounts that were tried, rising. Each has the mean of (R - N) - keep (R_0 - N), paired by case: R
             with the fault, R_0 without, N of doing nothing on the synchronous clock.
-        low, high: the largest amount that is confirmed kept, with all below it, and the smallest that is confirmed
-            lost; nan and inf where there is none.
+        low: the largest amount at which the share is confirmed kept, with all smaller ones; nan: none.
+        high: the smallest amount at which it is confirmed lost; inf: none.
         estimate: where the line through the means first meets 0.
         above_again: amounts beyond `high` where it is kept again.
         env, options: of the environment.
         policy: its name.
-        fault, keep: which fault, and the share that shall be kept.
-        under: what else is wrong, at every amount; "ideal": nothing.
+        fault, keep: the cause, and the share to keep.
+        under: other faults, the same at every amount; "ideal": none.
         unit: of returns.
         step: the smallest difference between two amounts.
         cases: how many there were; an amount takes as many as decide it. Repeats of a case count as one.
@@ -78,23 +78,23 @@ class Margin(Crossing):
 
     @property
     def gains(self) -> bool:
-        """Is it confirmed that there is a gain? Shares are stated of a confirmed gain alone."""
+        """Is the gain confirmed to be above 0?"""
         return self.probes[0].verdict == "kept"
 
     @property
     def shares(self) -> list[tuple[float, float]]:
-        """Of the gain that is kept at each amount, and the half width of the bound that decides; [] without a gain."""
+        """Return the kept share of the gain at each amount, and the half width of its bound; [] without a gain."""
         return [(self.keep + p.mean / self.gain, p.half / self.gain) for p in self.probes] if self.gains else []
 
     @property
     def widest(self) -> float:
-        """Between two neighbouring amounts up to `low`: a dip between them is missed."""
+        """Largest distance between neighbouring amounts up to `low`: a dip between them is missed."""
         levels = [probe.level for probe in self.probes if probe.level <= self.low]
         return max((b - a for a, b in pairwise(levels)), default=0.0)
 
     @property
     def nearest(self) -> float:
-        """The estimate in whole steps."""
+        """The estimate, rounded to whole steps."""
         return self.step * round(self.estimate / self.step)
 
     def __str__(self) -> str:
@@ -117,22 +117,21 @@ class Margin(Crossing):
 
     def _no_gain(self) -> str:
         """That it earns as much as doing nothing, or less, or that the cases can't tell."""
-        probe, more = self.probes[0], with_unit(f"{abs(self.gain):.3g}", self.unit)
-        earned = "as much" if self.gain == 0.0 else f"{more} {'more' if self.gain > 0.0 else 'less'}"
-        nothing = (
-            f"gains nothing over doing nothing: without the fault it earns {earned}, mean over {probe.cases} cases"
-        )
+        probe = self.probes[0]
+        earned = "as much" if self.gain == 0.0 else f"{abs(self.gain):.3g} {'more' if self.gain > 0.0 else 'less'}"
+        mean = with_unit(f"mean over {probe.cases} cases", self.unit)
+        nothing = f"gains nothing over doing nothing: without the fault it earns {earned}, {mean}"
         if probe.verdict == "lost" or probe.mean == probe.half == 0.0:
             return f"{self.policy!r} {nothing}"
         return f"It is not clear from these cases whether {self.policy!r} gains something or {nothing}"
 
     def amount(self, level: float) -> str:
-        """With its unit, `4.1 s`."""
+        """Return an amount with its unit, `4.1 s`."""
         unit = CAUSES[self.fault].unit
         return f"{level:.3g}{'' if unit == '1' else f' {unit}'}"
 
     def plot(self) -> Figure:
-        """The share of the gain that is kept against the fault's amounts, on a square-root scale: a matplotlib Figure.
+        """Plot the kept share of the gain against the amounts, on a square-root scale: a matplotlib Figure.
 
         Bars are the bounds of the tests, the band is the interval.
 
@@ -143,7 +142,7 @@ class Margin(Crossing):
         return margin_figure(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: all it was made with, and what follows from that, as far as it is finite."""
+        """Return plain values for JSON: settings and finite results."""
         derived = ("low", "high", "estimate", "above_again", "gain")
         return {**asdict(self), **{name: getattr(self, name) for name in derived}, "text": str(self)}
 
@@ -153,7 +152,7 @@ class Margin(Crossing):
 
 
 def read_margin(folder: str | Path) -> Margin:
-    """What `Margin.write` left there. Raises RunFolderError where there is none, or it is damaged."""
+    """Read what `Margin.write` wrote. Raises RunFolderError for a missing or damaged file."""
     path = Path(folder) / FILE
     try:
         return TypeAdapter(Margin).validate_python(parsed(read(path)))
@@ -177,11 +176,11 @@ def margin(
     processes: int = 1,
     progress: Callable[[str], None] | None = None,
 ) -> Margin:
-    """How much of a fault a policy tolerates: up to which amount it keeps a share of its gain over doing nothing.
+    """Find the largest amount of a fault at which a policy keeps a share of its gain over doing nothing.
 
-    First it must be shown that it gains anything. Then four amounts up to the largest are tried, and at most eight more
-    around the first one where the share is lost. Each takes 32 cases, or 64, 128, 256 (or all there are) until it is
-    decided. The verdicts together are right with 95 %.
+    Four amounts up to the largest are tried, then at most eight around the first one where the share is lost. Each
+    takes 32 cases, or 64, 128, 256 (or all there are) until it is decided. All verdicts together are right with 95 %.
+    Without a confirmed gain nothing is tried.
 
     Args:
         env, policy, options, trust: as of `Sweep.of`; a pool of training seeds is judged by its mean.
@@ -189,13 +188,13 @@ def margin(
         fault: a cause of conditions, such as "msg_delay", "loss", "tick_ratio".
         keep: the share, above 0 and below 1.
         largest: amount that is tried; default: four control steps of a delay, 0.8 of jitter, loss and noise.
-        under: what else is wrong at every amount: jitter without any delay changes nothing.
+        under: another fault, the same at every amount; jitter needs one with a delay.
         cases: held-out cases, or how many of the environment's own test cases to take.
         processes: workers; they start anew at each look, which pays where episodes take seconds.
         progress: is called with a line before each look.
 
     Returns:
-        The interval, the estimate, and all that was tried; as text one sentence.
+        A Margin: interval, estimate and all tried amounts; as text one sentence.
 
     Raises:
         ConfigError, ScheduleError, RunFolderError: for what can't be run, before anything runs.

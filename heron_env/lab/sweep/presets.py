@@ -47,12 +47,9 @@ ENERGY: Final = "heron/EnergyManagement-v1"
 class Preset:
     """A named sweep.
 
-    Attributes:
-        summary: what it is, in one line.
-        conditions: from the control step in s.
-        cases: how many, unless somebody says otherwise.
-        env_id: where it runs unless another environment is named.
-        options: of that environment; others keep theirs.
+    Attributes: summary: what it is, in one line; conditions: from the control step in s; cases: how many, unless
+        somebody says otherwise; env_id: where it runs unless another environment is named; options: of that
+        environment; others keep theirs.
     """
 
     name: str

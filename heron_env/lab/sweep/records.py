@@ -151,15 +151,12 @@ TABLES = ("table.json", "table.csv", "table.md")
 class SweepJournal:
     """The folder of one sweep, open for writing: `with SweepJournal(folder, settings, keys) as journal`.
 
-    Args:
-        folder: made where it does not exist.
-        settings: all that decides the results; kept in sweep.json.
-        keys: of the episodes that belong to the sweep.
+    Args: folder: made where it does not exist; settings: all that decides the results; kept in sweep.json; keys: of the
+        episodes that belong to the sweep.
 
-    Raises:
-        ConfigError: the folder holds results of a sweep with other settings, files of the same names that no sweep
-            wrote, or another process is writing into it.
-        RunFolderError: a line that can't be read, or is none of this sweep's.
+    Raises: ConfigError: the folder holds results of a sweep with other settings, files of the same names that no sweep
+        wrote, or another process is writing into it; RunFolderError: a line that can't be read, or is none of this
+        sweep's.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any], keys: Collection[Key]) -> None:

@@ -96,10 +96,10 @@ class Measurements:
     """The episodes of a finished sweep in figures.
 
     Attributes:
-        sweep: what was asked.
+        sweep: its settings.
         points: one for each policy and condition, in the order of the sweep.
         made_by: the version of heron_env that ran it.
-        intervals: of figures over these cases, by which all of them were made.
+        intervals: statistics over these cases.
     """
 
     def __init__(self, sweep: SweepPlan, records: Mapping[Key, Record], made_by: str = __version__) -> None:
@@ -110,7 +110,7 @@ class Measurements:
         self.points = tuple(self._points())
 
     def point(self, policy: str, condition: Condition = SYNC) -> SweepPoint:
-        """The point of a policy and a condition. Raises ConfigError."""
+        """Return the point of a policy and a condition. Raises ConfigError."""
         for point in self.points:
             if point.policy == policy and point.condition == condition:
                 return point
@@ -124,13 +124,13 @@ class Measurements:
         )
 
     def of(self, policy: str) -> list[SweepPoint]:
-        """All points of a policy."""
+        """Return all points of a policy."""
         return [point for point in self.points if point.policy == policy]
 
     def along(self, policy: str, cause: str) -> list[tuple[float, SweepPoint]]:
-        """Amount and point of every condition with this cause alone, and without any, by amount: for a figure.
+        """Return amount and point of every condition with this cause alone or none, by amount.
 
-        What is infinite has no place in one: of rates, that without any.
+        Infinite rates are left out.
         """
         result = []
         for point in self.of(policy):
@@ -140,31 +140,31 @@ class Measurements:
         return sorted((pair for pair in result if math.isfinite(pair[0])), key=lambda pair: pair[0])
 
     def improvement(self, policy: str, rival: str, condition: Condition = SYNC) -> Estimate:
-        """Probability that `policy` yields more than `rival` in the same case under the same condition."""
+        """Return the probability that `policy` earns more than `rival` in the same case under the same condition."""
         return self.intervals.improvement(self.table(policy, condition), self.table(rival, condition))
 
     def difference(self, policy: str, rival: str, condition: Condition = SYNC) -> Estimate:
-        """Mean of `policy` minus `rival` in the same case under the same condition; > 0: the policy earns more."""
+        """Return the mean of `policy` minus `rival` in the same case under the same condition."""
         return self.intervals.difference(self.table(policy, condition), self.table(rival, condition))
 
     def step(self, policy: str, before: Condition, after: Condition) -> Estimate:
-        """What `after` takes from a policy beyond `before`, mean over the same runs and cases; > 0: it takes more."""
+        """Return how much less a policy earns under `after` than under `before`, mean over the same runs and cases."""
         return self.intervals.mean(self.table(policy, before) - self.table(policy, after))
 
     def lost_step(self, policy: str, before: Condition, after: Condition) -> Estimate:
-        """The same as a share of what the policy gains over doing nothing on the synchronous clock."""
+        """Return `step` as a share of the policy's gain over doing nothing on the synchronous clock."""
         return self.intervals.share(self.table(policy, before) - self.table(policy, after), self.gain(policy))
 
     def gain(self, policy: str) -> Floats:
-        """What a policy gains over doing nothing on the synchronous clock, `[runs, cases]`."""
+        """Return the gain of a policy over doing nothing on the synchronous clock, `[runs, cases]`."""
         return np.asarray(self.table(policy) - self._nothing)
 
     def table(self, policy: str, condition: Condition = SYNC) -> Floats:
-        """Returns of a policy (one run), or of each run of a pool, by case, `[runs, cases]`; synchronous by default."""
+        """Return the returns of a policy by run and case, `[runs, cases]`; synchronous by default."""
         return np.array([[r.outcome.value for r in self._of(name, condition)] for name in self.sweep.members(policy)])
 
     def elo(self, condition: Condition = SYNC) -> dict[str, float]:
-        """Elo ratings after all cases in their order (start 1000, K 32), of pools by their means; empty for one policy.
+        """Return Elo ratings after all cases in order (start 1000, K 32), of pools by means; empty for one policy.
 
         The preference of one policy to another, P(better) + P(equal) / 2, is `improvement`.
         """
@@ -172,7 +172,7 @@ class Measurements:
         return elo({name: self.point(name, condition).values for name in names}) if len(names) > 1 else {}
 
     def preference(self, policy: str, condition: Condition = SYNC) -> float | None:
-        """The mean preference to all other policies in the same case; None where there are none."""
+        """Return the mean preference to all other policies in the same case; None: there are none."""
         rivals = [name for name in self.policies if name != policy]
         if not rivals or policy not in self.policies:
             return None
@@ -180,12 +180,12 @@ class Measurements:
 
     @property
     def external(self) -> bool:
-        """Does another program play any agent?"""
+        """Does an endpoint play any agent?"""
         return any(point.external is not None for point in self.points)
 
     @property
     def policies(self) -> list[str]:
-        """Those that ran under all conditions."""
+        """Names of the policies that ran under all conditions."""
         return [name for name in self.sweep.shown if not self._sync_only(name)]
 
     @cached_property
@@ -198,7 +198,10 @@ class Measurements:
                 if whole is not None:
                     causes, costs = tuple(whole.causes), self._costs(policy, whole)
                     gap = costs[frozenset(causes)]
-                    result.append(decomposed(policy, whole, method, solve(costs, causes), gap, self.intervals))
+                    parts = solve(costs, causes)
+                    if solve is alone:
+                        parts.pop("jitter", None)  # 0 by construction
+                    result.append(decomposed(policy, whole, method, parts, gap, self.intervals))
         return tuple(result)
 
     @cached_property
@@ -230,7 +233,7 @@ class Measurements:
     def _costs(self, policy: str, whole: Condition) -> Costs:
         """Of every subset of the causes that was run. Nothing wrong costs nothing: that is the synchronous clock."""
         sync, played = self.table(policy), set(self.sweep.conditions)
-        costs = {frozenset[str](): np.zeros(sync.shape)}
+        costs = {frozenset[str](): np.zeros(sync.shape), frozenset({"jitter"}): np.zeros(sync.shape)}
         for part in coalitions(whole):
             if part.causes and part in played:
                 costs[frozenset(part.causes)] = sync - self.table(policy, part)

@@ -20,7 +20,6 @@ from typing import Final, Literal
 import numpy as np
 
 from heron_env.lab.benchmark import NOTHING
-from heron_env.lab.output import with_unit
 from heron_env.lab.robust_stats import MOST_SEEDS, Estimate
 from heron_env.lab.sweep.conditions import IDEAL, SYNC, Condition
 from heron_env.lab.sweep.decomposition import Decomposition, Interaction
@@ -36,7 +35,7 @@ UNCLEAR: Final = "not distinguishable from zero"
 
 
 def finding(result: Measurements) -> list[str]:
-    """What a sweep says, in a few sentences that its intervals carry.
+    """Say in sentences what a sweep shows; claims only where intervals support them.
 
     Args:
         result: of a finished sweep.
@@ -47,7 +46,7 @@ def finding(result: Measurements) -> list[str]:
 
     Example: `print(*finding(read_sweep("runs/sweep")), sep="\\n")`.
     """
-    texts = [f"{Level(result, policy)} {Changes(result, policy)}" for policy in result.policies]
+    texts = [f"{Level(result, policy)} {Changes(result, policy)}".strip() for policy in result.policies]
     others = [*map(str, comparisons(result)), *parity(result), *orders(result)]
     return [*texts, *others, *reasons(result), *answer_sentences(result)]
 
@@ -101,17 +100,25 @@ class Level:
             return f"{self.policy!r} {nothing}"
         return f"It is not clear from these cases whether {self.policy!r} gains something or {nothing}"
 
-    def __str__(self) -> str:
-        """`On 20 held-out cases 'trained' (5 training seeds) earns a return of ...`."""
+    @property
+    def earned(self) -> str:
+        """`On 20 held-out cases 'trained' (5 training seeds) earns ... on the synchronous clock`, without a full stop.
+
+        What is summed, and its unit, are named once: of the first policy.
+        """
         sweep, runs = self.result.sweep, len(self.result.sweep.members(self.policy))
         seeds = f" ({runs} training seeds)" if runs > 1 else ""
-        earned = f"{self.policy!r}{seeds} earns {sweep.return_of} a return of {with_unit(self.sync, sweep.unit)}"
+        what = f"return of {sweep.return_of}, {sweep.unit}".removesuffix(", ")
+        first = f" ({what})" * (self.policy == self.result.policies[0])
         share = f", {self.foresight}" if self.foresight else ""
+        return f"On {self.cases} {self.policy!r}{seeds} earns {self.sync} on the synchronous clock{first}{share}"
+
+    def __str__(self) -> str:
+        """Then its differences to the others, and whether it gains anything."""
         covered = self.no_gain and NOTHING
-        others = ", ".join(f"{more} to {other!r}" for other, more in self.against if other != covered)
-        difference = f"Its mean difference is {others}." if others else ""
-        text = f"On {self.cases} {earned} on the synchronous clock{share}."
-        return " ".join(filter(None, (text, difference, self.no_gain)))
+        others = "; to ".join(f"{other!r}: {more}" for other, more in self.against if other != covered)
+        difference = f"Mean difference to {others}." if others else ""
+        return " ".join(filter(None, (f"{self.earned}.", difference, self.no_gain)))
 
 
 @dataclass(frozen=True)
@@ -264,7 +271,7 @@ class Changes:
         return f"T{self.conditions[1:]} {does} the return of {self.policy!r}: {self.largest}."
 
     def _counted(self) -> str:
-        """How many lower and raise the return; then the costliest, or that there is none for certain."""
+        """How many lower and raise the return; then the largest cost, or that there is none for certain."""
         more, less = (sum(cost.gap.value * sign > 0.0 for cost in self.significant) for sign in (1.0, -1.0))
         rest, what = len(self.costs) - len(self.significant), f"the return of {self.policy!r}"
         counted = [f"{more} lower{'s' * (more == 1)} {what}"] if more else []
@@ -278,7 +285,7 @@ class Changes:
                 else f"{text}. The largest measured improvement is that under {self.raised}."
             )
         if not self.rivals:
-            return f"{text}. The costliest is {self.largest}."
+            return f"{text}. The largest cost is that of {self.largest}."
         rivals = _few(self.rivals)
         return f"{text}. The largest measured cost is that of {self.largest}. Not distinguishable from it: {rivals}."
 
@@ -289,18 +296,18 @@ def _few(names: Sequence[str]) -> str:
 
 
 def parity(result: Measurements) -> Iterator[str]:
-    """Whether runs with nothing wrong equal their synchronous twins: compared bit for bit, not estimated."""
+    """Say whether runs under an ideal network equal the synchronous runs: compared bit for bit, not estimated."""
     if all(point.identical is None for point in result.points):  # endpoints may answer otherwise
         return
     if differing := [repr(point.policy) for point in result.points if point.identical is False]:
         yield (
-            f"Event-driven with nothing wrong, runs of {', '.join(differing)} differ from their synchronous twins: "
-            "parity is broken (or the environment's own schedule says more than ticks), so no gap below is the "
-            "conditions' alone."
+            f"Under an ideal network, runs of {', '.join(differing)} differ from the synchronous runs: parity is "
+            "broken, or the environment's own schedule has more than ticks. So no gap below is due to the conditions "
+            "alone."
         )
         return
     live = " that asks no endpoint" * any(not point.deterministic for point in result.points)
-    yield f"Event-driven with nothing wrong, every run{live} equals its synchronous twin bit for bit."
+    yield f"Under an ideal network, every run{live} equals the synchronous run bit for bit."
 
 
 def orders(result: Measurements) -> Iterator[str]:
@@ -356,16 +363,16 @@ class AlgorithmComparison:
 
     def __str__(self) -> str:
         """Who earns more where the interval says it, else that it is open; then how many seeds are enough."""
-        gap, unit, cases = self.difference, self.result.sweep.unit, len(self.result.sweep.cases)
+        gap, cases = self.difference, len(self.result.sweep.cases)
         where = "on the synchronous clock" if self.condition == SYNC else f"under {self.condition.words}"
         seeds = " and ".join(str(len(self.result.sweep.members(name))) for name in (self.first, self.second))
         chance = f"the probability that a run of the first earns more in the same case is {self.improvement.percent()}"
         if not gap.excludes_zero:
             text = f"it is not clear whether {self.first!r} earns more than {self.second!r}: the difference is "
-            text += with_unit(gap, unit)
+            text += str(gap)
         else:
             size, more = (gap, "more") if gap.value > 0.0 else (gap.negative, "less")
-            text = f"{self.first!r} earns {with_unit(size, unit)} {more} than {self.second!r}"
+            text = f"{self.first!r} earns {size} {more} than {self.second!r}"
         return f"Over {seeds} training seeds and {cases} held-out cases, {where}, {text}; {chance}. {self._enough()}"
 
     def _enough(self) -> str:
@@ -391,11 +398,10 @@ def comparisons(result: Measurements) -> list[AlgorithmComparison]:
 def reasons(result: Measurements) -> list[str]:
     """What a sweep says of causes: of each policy by the last method there is, and of faults with the network."""
     by_policy = {decomposition.policy: decomposition for decomposition in result.decompositions}  # Shapley comes last
-    texts = [_shares(decomposition, result.sweep.unit) for decomposition in by_policy.values()]
-    return texts + [_together(interaction, result.sweep.unit) for interaction in result.interactions]
+    return [*map(_shares, by_policy.values()), *map(_together, result.interactions)]
 
 
-def _shares(decomposition: Decomposition, unit: str) -> str:
+def _shares(decomposition: Decomposition) -> str:
     *texts, total = decomposition.texts()
     lines = [f"{part.words} {text}" for part, text in zip(decomposition.parts, texts, strict=True)]
     how = "Shapley values" if decomposition.method == "shapley" else "each cause alone, and the rest as interaction"
@@ -403,14 +409,14 @@ def _shares(decomposition: Decomposition, unit: str) -> str:
     gap = decomposition.gap.mean
     open_ = f", {UNCLEAR}" if gap.known and not gap.excludes_zero else ""
     risen = ", so the return is higher than synchronous" if gap.high < 0.0 else ""
-    text = f"By cause ({how}): the gap of {subject} is {with_unit(total, unit)}{open_}{risen}."
+    text = f"By cause ({how}): the gap of {subject} is {total}{open_}{risen}."
     return f"{text} It is the sum of: {'; '.join(lines)}."
 
 
-def _together(effects: Interaction, unit: str) -> str:
+def _together(effects: Interaction) -> str:
     network, faults, both = effects.network, effects.faults, effects.both
     text = (
-        f"The network changes the return of {effects.policy!r} by {with_unit(network, unit)}, the faults on the "
+        f"The network changes the return of {effects.policy!r} by {network}, the faults on the "
         f"synchronous clock by {faults}, both together by {both}: interaction {effects.interaction}"
     )
     if not effects.interaction.excludes_zero:

@@ -104,14 +104,10 @@ def _untold(progress: Progress) -> None:
 class Study:
     """Policies over cases under conditions, in one environment.
 
-    Attributes:
-        env, options: of the environment.
-        policies: by name.
-        sync_only: names of policies that only the synchronous clock is wanted for.
-        trust: what files may name, besides what is registered.
-        injected: does the environment itself let endpoints play some of its agents, whatever the policies are?
-        record: what an episode keeps; (): returns alone.
-        worlds: environments of this process, built once and used again.
+    Attributes: env, options: of the environment; policies: by name; sync_only: names of policies that only the
+        synchronous clock is wanted for; trust: what files may name, besides what is registered; injected: does the
+        environment itself let endpoints play some of its agents, whatever the policies are?; record: what an episode
+        keeps; (): returns alone; worlds: environments of this process, built once and used again.
     """
 
     env: registry.EnvironmentSpec
@@ -126,7 +122,7 @@ class Study:
     worlds: Worlds = field(default_factory=Worlds, repr=False, compare=False)
 
     def items(self) -> list[Item]:
-        """All episodes, so ordered that the first ones say something about everything: case by case."""
+        """Return all episodes, case by case."""
         return [
             Item(
                 self.env, self.options, name, policy, number, case, condition,
@@ -146,14 +142,12 @@ class Study:
         items: Sequence[Item] | None = None,
         progress: Callable[[Progress], None] = _untold,
     ) -> dict[Key, Record]:
-        """Play what is missing; the records by their keys. They depend neither on who plays nor on interruptions.
+        """Play missing episodes; return the records by key. They do not depend on executor or interruptions.
 
-        Args:
-            executor: who plays; default: this process. Episodes that ask endpoints always run here, so that caps, pace
-                and breaker of an endpoint hold over the whole study.
-            journal: keeps each record before the next one is counted, and has those of earlier times.
-            items: of its episodes; default: all.
-            progress: is called with how far it is; what it raises ends the study.
+        Args: executor: who plays; default: this process. Episodes that ask endpoints always run here, so that caps,
+            pace and breaker of an endpoint hold over the whole study; journal: keeps each record before the next one is
+            counted, and has those of earlier times; items: of its episodes; default: all; progress: is called with how
+            far it is; what it raises ends the study.
 
         Raises what an episode raises, with the episode as a note; the others' records are in the journal.
         """
@@ -182,13 +176,9 @@ class Study:
 class SweepPlan(Study):
     """A study whose policies are compared, as sweep.json keeps it.
 
-    Attributes:
-        identities: what distinguishes each policy from others: a run folder's path and digest, the name of a baseline,
-            a repr.
-        unit: of returns.
-        dt: control step, s.
-        pools: policies that are pooled, all of them among `policies`.
-        return_of: the root of the hierarchy: its return is what policies are compared by.
+    Attributes: identities: what distinguishes each policy from others: a run folder's path and digest, the name of a
+        baseline, a repr; unit: of returns; dt: control step, s; pools: policies that are pooled, all of them among
+        `policies`; return_of: the root of the hierarchy: its return is what policies are compared by.
     """
 
     conditions: tuple[Condition, ...]
@@ -202,16 +192,16 @@ class SweepPlan(Study):
 
     @property
     def shown(self) -> list[str]:
-        """Names of the policies as tables have them: a pool takes the place of its first member."""
+        """Names of the policies in tables: a pool takes the place of its first member."""
         pool_of = {member: name for name, members in self.pools.items() for member in members}
         return list(dict.fromkeys(pool_of.get(name, name) for name in self.policies))
 
     def members(self, name: str) -> tuple[str, ...]:
-        """The policies behind a shown name: those of a pool, or itself."""
+        """Return the policies of a pool, or the policy itself."""
         return self.pools.get(name, (name,))
 
     def settings(self) -> dict[str, Any]:
-        """All that decides the results, as sweep.json keeps it."""
+        """Return the settings that determine the results, as in sweep.json."""
         return {
             "schema": SCHEMA,
             "heron_env": __version__,

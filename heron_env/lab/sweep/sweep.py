@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep(SweepPlan):
-    """What is compared with what. `Sweep.of(...)` checks and completes; `run` runs it.
+    """Policies under conditions, to be compared. `Sweep.of(...)` checks and completes; `run` runs it.
 
-    Every policy runs on the synchronous clock first: the gap is measured against it. "do nothing" runs there alone,
-    where it is not asked for, so that the gap can be given as a share of what the policy gains.
+    Every policy runs on the synchronous clock first: the gap is measured against it. "do nothing" runs there too, so
+    that a gap can be given as a share of the policy's gain.
 
     >>> from heron_env import Condition
     >>> late = Condition(act_delay=1.0)
@@ -69,7 +69,7 @@ class Sweep(SweepPlan):
         trust: Trust = (),
         env: HeronEnv | None = None,
     ) -> Sweep:
-        """The sweep of an environment.
+        """Make the sweep of an environment.
 
         Args:
             env_id: a registered environment, or "module:function" of one's own, or that function.
@@ -78,7 +78,7 @@ class Sweep(SweepPlan):
                 folders of five training seeds, which are pooled as one policy.
             conditions: in the order of the table; `SYNC` comes first, asked for or not.
             cases: held-out cases, or how many of the environment's own test cases to take.
-            sync_only: names of policies that only the synchronous clock is wanted for.
+            sync_only: names of policies that run on the synchronous clock only.
             options: of the environment.
             trust: other environments that the run folders name, "module:function", where they are not registered.
             env: the environment, where it is built already with these options.
@@ -132,7 +132,7 @@ class Sweep(SweepPlan):
         ray: str | None = None,
         progress: bool | Callable[[Progress], None] = True,
     ) -> SweepResult:
-        """Run what is missing, and say what was found. The result depends neither on processes nor on interruptions.
+        """Run missing episodes and return the result. It does not depend on processes or interruptions.
 
         Args:
             out: folder of the journal, and of the tables that are written at the end; None: in memory alone.
@@ -169,19 +169,19 @@ def executor_of(processes: int, ray: str | None = None) -> Executor:
 
 
 class SweepResult(Measurements):
-    """A finished sweep: its figures, and how they are shown, drawn and written.
+    """Result of a finished sweep: figures, tables, plots, files.
 
     Attributes:
-        sweep: what was asked.
+        sweep: its settings.
         points: one for each policy and condition, in the order of the sweep.
         made_by: the version of heron_env that ran it.
-        intervals: of figures over these cases, by which all of them were made.
+        intervals: statistics over these cases.
     """
 
     sweep: Sweep
 
     def plot(self, cause: str | None = None, policies: Sequence[str] | None = None) -> Figure:
-        """Returns against one cause alone, above the gap (synchronous minus this): a matplotlib Figure.
+        """Plot returns against one cause alone, and the gap below (synchronous minus this): a matplotlib Figure.
 
         Args:
             cause: such as "msg_delay"; None: the one with the most conditions.
@@ -221,10 +221,10 @@ class SweepResult(Measurements):
 
 
 def read_sweep(folder: str | Path, *later: str | Path) -> SweepResult:
-    """The result of a sweep that is finished. Options that JSON does not know come back as text.
+    """Read the result of a finished sweep. Options that JSON does not know come back as text.
 
-    Its environment is not built; to run it further it must be registered or trusted (`heron_env.trust`). What another
-    version of heron_env ran is read, and not continued.
+    Its environment is not built; to run it further it must be registered or trusted (`heron_env.trust`). Sweeps of
+    other versions of heron_env are read, and not continued.
 
     Args:
         folder: of the sweep.

@@ -57,11 +57,10 @@ DISTURBED: Final = "Disturbed"
 class PolicyIdentity:
     """Which policies decided.
 
-    Attributes:
-        kind: "baseline" (of the environment), "run" (a run folder), "python" (`module:policy` or `path.py:policy`),
-            "external" (an endpoint, agents.yaml, fixture), or "given" (handed over in Python).
-        name: of the baseline, the path of the folder or file, the name in Python, or the host of the endpoint.
-        digest: of what the run folder or the Python file holds; "" for the others.
+    Attributes: kind: "baseline" (of the environment), "run" (a run folder), "python" (`module:policy` or
+        `path.py:policy`), "external" (an endpoint, agents.yaml, fixture), or "given" (handed over in Python); name: of
+        the baseline, the path of the folder or file, the name in Python, or the host of the endpoint; digest: of what
+        the run folder or the Python file holds; "" for the others.
     """
 
     kind: Literal["baseline", "run", "python", "external", "given"]
@@ -73,15 +72,12 @@ class PolicyIdentity:
 class TraceSetting:
     """What makes the episode: the same setting gives the same episode.
 
-    Attributes:
-        compiled: did the rules run compiled?
-        schedule: entries {"key": agent, group, level or "*", and the fields of ScheduleConfig}; None: the default.
-        t_end, wait: s, as in run_event_driven().
-        versions: of heron_env, Python and what it calculated with.
-        disturbances, monitors, events: as in run_event_driven(), their fields by name.
-        fixture: digest of the files beside the trace that hold what endpoints answered; "" where none were asked.
-        data: SHA-256 by name of each data file that the environment was built from.
-        arrivals: when messages and answers came, of a run by the wall clock.
+    Attributes: compiled: did the rules run compiled?; schedule: entries {"key": agent, group, level or "*", and the
+        fields of ScheduleConfig}; None: the default; t_end, wait: s, as in run_event_driven(); versions: of heron_env,
+        Python and what it calculated with; disturbances, monitors, events: as in run_event_driven(), their fields by
+        name; fixture: digest of the files beside the trace that hold what endpoints answered; "" where none were asked;
+        data: SHA-256 by name of each data file that the environment was built from; arrivals: when messages and answers
+        came, of a run by the wall clock.
     """
 
     env_id: str
@@ -105,14 +101,10 @@ class TraceSetting:
 class TraceWorld:
     """Names and numbers that the messages refer to.
 
-    Attributes:
-        agents: ids by rank, parents before children.
-        parents: by agent; "" for the system agent.
-        decides: ids of those whose policies were asked.
-        columns: by deciding agent, the names of what it receives, before anything is subtracted (V9).
-        sources: by deciding agent, whose facts its observation holds, in the order of their as-of times.
-        dt_ns: control step, ns.
-        substeps: of physics in a control step.
+    Attributes: agents: ids by rank, parents before children; parents: by agent; "" for the system agent; decides: ids
+        of those whose policies were asked; columns: by deciding agent, the names of what it receives, before anything
+        is subtracted (V9); sources: by deciding agent, whose facts its observation holds, in the order of their as-of
+        times; dt_ns: control step, ns; substeps: of physics in a control step.
     """
 
     agents: list[str]
@@ -128,9 +120,7 @@ class TraceWorld:
 class TraceOutcome:
     """What came of it; times in s.
 
-    Attributes:
-        rewards: by agent, [(boundary, value)].
-        actions: by acting agent, [(time of the effect, vector)].
+    Attributes: rewards: by agent, [(boundary, value)]; actions: by acting agent, [(time of the effect, vector)];
         cancelled_effects, unfinished_effects, masked, media, plans: as in EpisodeResult.
     """
 
@@ -152,14 +142,10 @@ class TraceOutcome:
 class SentMessage:
     """One copy of a message; a doubled one has two copies of one id.
 
-    Attributes:
-        agent: whose link it took.
-        number: of the tick, cycle or effect that caused it.
-        sent: departure, ns.
-        arrives: when it arrived or is to arrive, ns; None if it was lost or discarded, or waits at its sender.
-        place: in the order in which everything was handled; None if nobody handled it.
-        cause: the place of what it follows from; -1 for none.
-        content: its fields; floats are exact.
+    Attributes: agent: whose link it took; number: of the tick, cycle or effect that caused it; sent: departure, ns;
+        arrives: when it arrived or is to arrive, ns; None if it was lost or discarded, or waits at its sender; place:
+        in the order in which everything was handled; None if nobody handled it; cause: the place of what it follows
+        from; -1 for none; content: its fields; floats are exact.
     """
 
     id: int
@@ -197,10 +183,8 @@ class Event:
 class Age(NamedTuple):
     """How old what an agent saw was when it came.
 
-    Attributes:
-        t: when the observation was received, ns.
-        number: of the tick that asked.
-        by_source: by owner of the facts, s.
+    Attributes: t: when the observation was received, ns; number: of the tick that asked; by_source: by owner of the
+        facts, s.
     """
 
     t: int

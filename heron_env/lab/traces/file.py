@@ -267,14 +267,14 @@ DIGITS: Final = 9
 
 
 class TimeSeries:
-    """Filled while an episode runs.
+    """Time series of the truth, recorded while an episode runs.
 
     Attributes:
         names: of the truth's columns.
         times: s.
         rows: of the truth, one for each time.
-        clock: what a clock on the wall shows at each time; "" where the environment has no date.
-        rewards: by agent, of the step that ended at a time.
+        clock: date and time of day; "" where the environment has none.
+        rewards: by agent, of the step that ended then.
     """
 
     def __init__(self) -> None:
@@ -285,7 +285,7 @@ class TimeSeries:
         self.rewards: dict[str, dict[float, float]] = {}
 
     def watch(self, run: EventRun) -> None:
-        """Run to the end, with a look at each control boundary: where one looks changes nothing."""
+        """Run to the end and record at each control boundary; recording changes nothing."""
         env, step = run.env, 0
         self.names = list(env.simulation.model.layout.full_names)
         while not run.closed and run.context.scheduler.heap:
@@ -301,7 +301,7 @@ class TimeSeries:
             self.rewards[agent] = {round(float(time), DIGITS): float(value) for time, value in earned}
 
     def columns(self) -> dict[str, list[Any]]:
-        """By name, in their order; None where there is no value."""
+        """Return the columns by name, in their order; None where there is no value."""
         table = np.array(self.rows)
         result: dict[str, list[Any]] = {TIME: self.times}
         if any(self.clock):

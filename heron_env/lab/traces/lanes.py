@@ -21,8 +21,7 @@ class Span:
     answer, or acts from its decision to the effect (in vain if it has ended by then); the proxy gathers an observation;
     a disturbance is in force.
 
-    Attributes:
-        who: it is about, an agent or a disturbance in words.
+    Attributes: who: it is about, an agent or a disturbance in words.
     """
 
     lane: str

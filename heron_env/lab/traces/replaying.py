@@ -51,10 +51,8 @@ class Fact(NamedTuple):
 class Difference:
     """The first fact that is not the same in two episodes.
 
-    Attributes:
-        time: virtual time, s.
-        what: which fact, down to the element: `reward`, `ObservationReply 3: vector[2] (battery_2.Charge.level)`.
-        recorded, now: its values; "nothing" where one side has no such fact.
+    Attributes: time: virtual time, s; what: which fact, down to the element: `reward`, `ObservationReply 3: vector[2]
+        (battery_2.Charge.level)`; recorded, now: its values; "nothing" where one side has no such fact.
     """
 
     time: float
@@ -174,9 +172,8 @@ RECORD = "the recorded episode"
 class Replay:
     """What came of running an episode again.
 
-    Attributes:
-        difference: the first one, or None if every bit is the same.
-        changed: packages of another version than then: {name: (then, now)}; a difference may come from them.
+    Attributes: difference: the first one, or None if every bit is the same; changed: packages of another version than
+        then: {name: (then, now)}; a difference may come from them.
     """
 
     recorded: Episode
@@ -201,13 +198,11 @@ def replay(
 ) -> Replay:
     """Run a recorded episode again and compare.
 
-    Args:
-        trace: the episode, or where it is (a file, or the folder of `heron trace`).
-        policy: where the run folder or the policy's file lies now, if it was moved; it must hold what it held then.
-        policies: the policies themselves, for an episode that was recorded with such.
-        fixture: where the answers of endpoints lie, if not beside the trace; none is asked again.
-        any_version: also under another version of heron_env than the episode's.
-        trust: what the record and its run folder name, "module:function", where it is not registered.
+    Args: trace: the episode, or where it is (a file, or the folder of `heron trace`); policy: where the run folder or
+        the policy's file lies now, if it was moved; it must hold what it held then; policies: the policies themselves,
+        for an episode that was recorded with such; fixture: where the answers of endpoints lie, if not beside the
+        trace; none is asked again; any_version: also under another version of heron_env than the episode's; trust: what
+        the record and its run folder name, "module:function", where it is not registered.
 
     Raises TraceError for a trace of another version or damaged, or whose policy is gone; UnknownEnvironment, Untrusted.
     """
@@ -221,7 +216,7 @@ def replay(
 
 
 def film_again(trace: str | Path) -> EpisodeResult:
-    """The recorded episode once more, with its frames, to be watched. Raises as `replay`."""
+    """Run the recorded episode again, with frames to watch. Raises as `replay`."""
     recorded = file.read(path_of(trace, "film_again(trace)"))
     setting = recorded.setting
     setting = replace(setting, options=filmable(setting.env_id, setting.options))
@@ -230,6 +225,8 @@ def film_again(trace: str | Path) -> EpisodeResult:
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait, schedule=schedule_of(setting.schedule),
         record=FILMED, **happenings_of(setting),
     )  # fmt: skip
+    if result.footage is not None:
+        result.footage.title = f"{setting.env_id}, recorded, seed {setting.seed}"
     return result
 
 

@@ -28,14 +28,14 @@ BARS: Final = {
 
 
 def draw(episode: Episode, window: tuple[float, float] | None = None) -> Figure:
-    """The timeline of a recorded episode; `heron trace` writes all of it for ui.perfetto.dev.
+    """Draw the timeline of a recorded episode; `heron trace` writes all of it for ui.perfetto.dev.
 
     Args:
         episode: as `record_episode` gives it.
         window: start and end, s; None: as much as is legible, from the start or the first disturbance.
 
     Returns:
-        A figure of matplotlib: a lane for each agent, of 12 at most, with what it does and its messages.
+        A figure of matplotlib: a lane for each of at most 12 agents, with its actions and messages.
 
     Raises:
         ConfigError: nothing happened in this window, or matplotlib is missing (extra `plots`).

@@ -1,6 +1,6 @@
 """`heron/Economy-v0`: a world declared in economy.yaml, in which secret reserves move the currency everybody holds.
 
-Knowledge pays here. One country's growth over 100 turns, in percent, all countries following the rule that uses what
+Knowledge earns more. One country's growth over 100 turns, in percent, all countries following the rule that uses what
 it is shown (40 seeds, mean and 95 % interval; `training/economy_insider.py` at commit a3455a4a): as an insider 47.7
 [42.1, 53.3], with noise 0.2 on what it sees 38.7 [32.9, 44.5], seeing what everybody may 13.6 [10.4, 16.9], unaware of
 everything but itself 8.7 [6.6, 10.9]; the insider's lead over the outsider, seed by seed: 34.1 [30.2, 37.9].
@@ -62,7 +62,7 @@ def returns(view: str, seeds: Sequence[int], config: Given) -> list[float]:
 
 
 def advantage(seeds: Sequence[int], config: Given) -> dict[str, tuple[Estimate, Estimate]]:
-    """For each view: the mean return, and the paired difference to the external view, each with its 95 % interval."""
+    """Return for each view the mean return and its paired difference to the external view, with 95 % intervals."""
     found = {view: returns(view, seeds, config) for view in VIEWS}
     reference = found["external"]
     return {view: (mean_interval(values), paired_difference(values, reference)) for view, values in found.items()}

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ReadsReserves:
-    """Holds what the yield is expected to be worth, given all that is shown; what is hidden is taken to be usual.
+    """Rule that holds the expected value of the yield; hidden variables are assumed to have their usual values.
 
     Args:
         engine: whose parameters are public knowledge.
@@ -44,7 +44,7 @@ class ReadsReserves:
         self.engine, self.countries = engine or EconomyEngine(), countries
 
     def decide_action(self, state: SimulationState) -> float:
-        """The share to hold, in [-1, 1]."""
+        """Return the share to hold, in [-1, 1]."""
         engine, world = self.engine, vars(state.global_state)
         usual = engine.usual_reserves
         shown = [vars(agent).get("secret_reserves", usual) for agent in state.agents.values()]
@@ -58,13 +58,13 @@ class ReadsReserves:
 
 
 class Carry:
-    """Follows the difference of interest rate and inflation, which everybody may know."""
+    """Rule that follows the difference of interest rate and inflation, which are public."""
 
     def __init__(self, engine: EconomyEngine | None = None) -> None:
         self.engine = engine or EconomyEngine()
 
     def decide_action(self, state: SimulationState) -> float:
-        """The share to hold, in [-1, 1]."""
+        """Return the share to hold, in [-1, 1]."""
         engine, world = self.engine, vars(state.global_state)
         rate = world.get("interest_rate", engine.usual_rate)
         inflation = world.get("inflation", engine.usual_inflation)
@@ -84,7 +84,7 @@ RETURN_UNIT = "percent of growth, all countries"
 
 
 class EconomyEngine(Engine):
-    """Parameters: usual values, sensitivities of the yield, costs, and how much the world is shaken."""
+    """Engine of the economy; its parameters: usual values, sensitivities of the yield, costs, size of shocks."""
 
     agent_variables: ClassVar[tuple[str, ...]] = ("economic_strength", "position", "secret_reserves")
     global_variables: ClassVar[tuple[str, ...]] = ("interest_rate", "inflation", "central_bank_reserves")
@@ -108,18 +108,18 @@ class EconomyEngine(Engine):
     spread_inflation: NonNegative = 0.003
 
     def expected(self, rate: Any, inflation: Any, reserves: Any, bank: Any) -> Any:
-        """The yield without the shock, 1/s, bounded; `reserves` is the countries' mean. Numbers or arrays alike."""
+        """Return the yield without the shock, 1/s, bounded; `reserves` is the countries' mean. Numbers or arrays."""
         carry = (rate - inflation) - (self.usual_rate - self.usual_inflation)
         of_countries = self.reserves_sensitivity * (reserves / self.usual_reserves - 1.0)
         of_bank = self.bank_sensitivity * (bank / self.usual_bank_reserves - 1.0)
         return np.minimum(np.maximum(carry + of_countries + of_bank, -MOST_YIELD), MOST_YIELD)
 
     def begin(self, scene: Scene) -> None:
-        """Reserves, rate and inflation differ from their initial values as they do in the long run."""
+        """Draw reserves, rate and inflation from their long-run distribution."""
         self._shake(scene, 1.0)
 
     def advance(self, scene: Scene, dt: float) -> None:
-        """Positions move, and earn what the currency yields; trading changes the bank's reserves."""
+        """Move positions, pay yields, and change the bank's reserves by trading."""
         agents, world, active = scene.agents, scene.world, scene.active
         bank, reserves = world.central_bank_reserves, agents.secret_reserves.mean(axis=-1, keepdims=True)
         expected = self.expected(world.interest_rate, world.inflation, reserves, bank)
@@ -135,7 +135,7 @@ class EconomyEngine(Engine):
         bank += self.inflow * self.usual_bank_reserves * position.mean(axis=-1, keepdims=True) * dt
 
     def finish(self, scene: Scene) -> None:
-        """Everything hidden and public goes back towards what is usual, and is shaken."""
+        """Move hidden and public variables towards their usual values, with shocks."""
         agents, world, keep = scene.agents, scene.world, self.persistence
         usual = {
             "interest_rate": self.usual_rate,
@@ -165,12 +165,12 @@ class EconomyEngine(Engine):
             column += noise(name, spread, 1)
 
     def policies(self, agents: int) -> Mapping[str, AnyPolicy]:
-        """Two rules: one that reads what everybody may know, and one that uses all it observes."""
+        """Return two rules: one uses public variables, one all that it observes."""
 
         return {"carry": Carry(self), "reserves": ReadsReserves(self, agents)}
 
     def kpis(self, scene: Scene) -> dict[str, float]:
-        """mean_strength (bn), and mean_position without its sign."""
+        """Return mean_strength (bn) and mean_position (absolute)."""
         agents = scene.agents
         return {
             "mean_strength": float(agents.economic_strength.mean()),
@@ -178,7 +178,7 @@ class EconomyEngine(Engine):
         }
 
     def benchmark(self, env: HeronEnv) -> Benchmark:
-        """The two rules, each followed by all countries."""
+        """Return the two rules, each followed by all countries."""
         rules = self.policies(len(env.possible_agents))
         return Benchmark(
             baselines=lambda seed: {name: {"*": rule} for name, rule in rules.items()},
@@ -187,11 +187,11 @@ class EconomyEngine(Engine):
         )
 
     def drawing(self, axes: Any, names: Sequence[str]) -> Any:
-        """Countries around the central bank; dashed what the observing one believes, "?" what it can't know."""
+        """Draw countries around the central bank; dashed: knowledge of the observer, "?": unknown to it."""
         from heron_env.worlds.economy.drawing import EconomyDrawing
 
         return EconomyDrawing(axes, self, names)
 
     def training_defaults(self) -> TrainingDefaults:
-        """The policy decides alone."""
+        """Return training without a baseline to correct."""
         return TrainingDefaults()

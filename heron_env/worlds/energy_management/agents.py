@@ -259,7 +259,7 @@ class Battery(FieldAgent):
     @staticmethod
     @rule(writes=Setpoint.power)
     def apply_action(setpoint: Setpoint, action: Vector) -> float:
-        """The action is a set-point; only physics moves energy."""
+        """Write the set-point; only physics moves energy."""
         return action[0]
 
     @staticmethod
@@ -342,18 +342,18 @@ class Battery(FieldAgent):
     @staticmethod
     @rule
     def compute_local_reward(ledger: Ledger) -> float:
-        """EUR of the step."""
+        """Return the EUR of the step."""
         return ledger.amount
 
     @staticmethod
     @rule
     def is_terminated(time: float) -> bool:
-        """The day is over: a true end, nothing to bootstrap from."""
+        """Has the day ended? It is a true end: nothing to bootstrap from."""
         return time > LAST_MOMENT
 
 
 class TransformerZone(CoordinatorAgent):
-    """Homes behind one transformer; it measures, and with `control="zone"` it decides their common power."""
+    """Zone of homes behind one transformer; with `control="zone"` it decides their common power."""
 
     features: ClassVar[tuple[type[FeatureProvider], ...]] = (Zone, ZoneSeries, Background, Ledger, ZoneTally)
 
@@ -406,21 +406,21 @@ class TransformerZone(CoordinatorAgent):
     @staticmethod
     @rule
     def compute_local_reward(ledger: Ledger, child_rewards: NDArray[np.float64]) -> float:
-        """EUR of the step: what the transformer costs, and what its batteries earn."""
+        """Return EUR of the step: the batteries' rewards less the transformer's costs."""
         return ledger.amount + float(child_rewards.sum())
 
     @staticmethod
     @rule
     def is_terminated(time: float) -> bool:
-        """The day is over."""
+        """Has the day ended?"""
         return time > LAST_MOMENT
 
 
 class GridOperator(SystemAgent):
-    """Watches all zones. Its reward is the sum of theirs: the team's return, with every amount in it once."""
+    """Operator that watches all zones. Its reward is the sum of theirs: the team's return."""
 
     @staticmethod
     @rule
     def is_terminated(time: float) -> bool:
-        """The day is over."""
+        """Has the day ended?"""
         return time > LAST_MOMENT

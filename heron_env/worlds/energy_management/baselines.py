@@ -362,7 +362,7 @@ class TunedRule:
 
     @classmethod
     def of(cls, name: str, constants: Mapping[str, float]) -> Self:
-        """Of constants by name; the others keep their defaults. Raises ConfigError."""
+        """Make it from constants by name; others keep their defaults. Raises ConfigError."""
         kind = _constants(name)
         known = [field.name for field in fields(kind)]
         for constant, value in constants.items():
@@ -375,7 +375,7 @@ class TunedRule:
         return cls(name, kind(**constants))
 
     def build(self, env: EnergyManagementEnv, seed: int) -> dict[str, Rule]:
-        """Raises ConfigError for a baseline that is not there, or has other constants or none."""
+        """Build the baseline. Raises ConfigError for an unknown baseline or constant."""
         kind = _constants(self.name)
         if not isinstance(self.tuning, kind):
             raise ConfigError(f"TunedRule({self.name!r}, {self.tuning!r}): its constants are a {kind.__name__}")

@@ -194,7 +194,7 @@ QUARTER: Final = 900.0
 
 @dataclass(frozen=True)
 class Central:
-    """The policy, to be built for an environment in its synchronous clock; a PolicySpec.
+    """Central planner as a PolicySpec, for the synchronous clock.
 
     Attributes:
         memory: s after which 1/e of what is metered beside the forecast is still expected, from the second step on;
@@ -211,7 +211,7 @@ class Central:
     follow: float = 1.3
 
     def build(self, env: Any, seed: int) -> dict[str, "BatteryPlan"]:
-        """One seat for each battery. Raises ConfigError where there is nothing for it to plan with."""
+        """Build one policy for each battery. Raises ConfigError where observations do not suffice for planning."""
         if not isinstance(env, EnergyManagementEnv) or isinstance(env, NetworkedEnergyManagementEnv):
             raise ConfigError(
                 f'"MPC, central" plans heron/EnergyManagement without a network, not {type(env).__name__}; leave it out'

@@ -152,7 +152,7 @@ class EnergyManagementEnv(HeronEnv):
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
-        """As in HeronEnv; `options={"day": d}` chooses the day of this one episode. Raises ConfigError."""
+        """Like HeronEnv's; `options={"day": d}` chooses the day of this one episode. Raises ConfigError."""
         if not isinstance(options, Mapping | None):
             raise ConfigError(f"reset(options={options!r}): must be a mapping; write {{'day': 172}}")
         asked = (options or {}).get("day")
@@ -177,28 +177,28 @@ class EnergyManagementEnv(HeronEnv):
 
     @natively(lambda env, lanes: env.tables.natives("finish", lanes))
     def finish(self, world: World) -> None:
-        """The next step's series and forecasts; after the last step of the day its own stay in force."""
+        """Set the next step's series and forecasts; after the last step of the day they stay."""
         world.put(self.tables.row_at, self.tables.at(world.lanes, world.step))
 
     def uphold(self, world: World, disturbances: Sequence[Disturbance]) -> None:
-        """Derated transformers, clouds, loads beyond the day's series; meters show them if they show what comes."""
+        """Write derated transformers, clouds and extra loads; meters that show the coming step show them."""
         disturbing.uphold(self, world, disturbances)
         if self.metering == "coming":
             load, more, pv, factor = world.get(self._foreseen).reshape(4, -1)
             world.put(self._meters, np.concatenate([load + more, pv * factor]))
 
     def require_disturbance(self, disturbance: Disturbance) -> None:
-        """Raise ConfigError, UnknownAgent for one that can't happen here."""
+        """Raise ConfigError, UnknownAgent for an impossible disturbance."""
         super().require_disturbance(disturbance)
         disturbing.require(self, disturbance)
 
     def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
-        """`derating`, `clouds`, `spikes`, `sensors`, `crashes`, and `all` together."""
+        """Return the sets `derating`, `clouds`, `spikes`, `sensors`, `crashes`, and `all`."""
         return disturbing.sets_of(self)
 
     @natively(lambda env, lanes: env.tables.natives("at_close", lanes))
     def training_rewards(self, world: World) -> Array:
-        """EUR of the last step minus the same without any battery, for the trainer alone.
+        """Return EUR of the last step minus the same without any battery, for the trainer alone.
 
         A battery gets its own amount and its zone's; a deciding zone its own and its batteries'. What is subtracted
         does not depend on any action: the gradient stays unbiased and becomes far less noisy.
@@ -213,7 +213,7 @@ class EnergyManagementEnv(HeronEnv):
         return np.asarray(zone_gain + total)
 
     def training_defaults(self) -> TrainingDefaults:
-        """Steps of 300 s without substeps on the training days, correcting MPC, or the strongest rule where it is not.
+        """Return steps of 300 s without substeps on the training days, correcting MPC, else the strongest rule.
 
         Meters show the mean of the coming step there: of what a coarse step can show, that is nearest to the last 10 s
         of a world of 60 s steps. The mean of the past one is old before anybody acts on it. Chosen on validation days:
@@ -230,7 +230,7 @@ class EnergyManagementEnv(HeronEnv):
         return TrainingDefaults(options, base, day, TrainingDefaults({"split": "train"}, base, whole))
 
     def benchmark(self) -> Benchmark:
-        """Rules, held-out days, and their optima at the default constants."""
+        """Return rules, held-out days, and their optima at the default constants."""
         from heron_env.worlds.energy_management import baselines
 
         shipped = self.site.calendar is SHIPPED
@@ -248,7 +248,7 @@ class EnergyManagementEnv(HeronEnv):
         )
 
     def kpis(self) -> dict[str, float]:
-        """The day so far, from accumulators that no agent sees.
+        """Return figures of the day so far, from accumulators that no agent sees.
 
         cost (EUR, energy bill of the homes with batteries), self_consumption (share of their generation used or
         stored), peak (kW, the higher zone's), overload_minutes (of all zones), full_cycles (mean of the batteries).
@@ -264,15 +264,15 @@ class EnergyManagementEnv(HeronEnv):
         }
 
     def data_files(self) -> Mapping[str, str]:
-        """As in HeronEnv: profiles, a grid, an own site and its series."""
+        """Return the SHA-256 of profiles, a grid, an own site and its series, by name."""
         return self.site.files
 
     def local_time(self, time: float) -> str:
-        """Local time with its offset, of the running day."""
+        """Return the local time of the running day, with its offset."""
         return self.site.calendar.local(self.day, time).isoformat()
 
     def picture_series(self) -> Sequence[PictureSeries]:
-        """The content of a zone's batteries, the price, and the power through the zone's transformer."""
+        """Return three panels: content of a zone's batteries, price, power through the zone's transformer."""
         zone = self.hierarchy.ids[max(self.hierarchy.parent[self.hierarchy.index[self.possible_agents[0]]], 0)]
         power = f"Power through the transformer of {zone}"
         return (
@@ -284,13 +284,13 @@ class EnergyManagementEnv(HeronEnv):
         )
 
     def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
-        """Homes with roofs, loads and batteries, what transformers carry, the sun; dashed what one believes."""
+        """Draw homes, loads, batteries, transformers and the sun; dashed: the observer's knowledge."""
         from heron_env.worlds.energy_management.drawing import SiteDrawing
 
         return (artists or SiteDrawing(axes, self.site.neighbourhood)).show(world, observed)
 
     def problem(self, day: int, seed: int) -> DayProblem:
-        """Everything about one day, as the perfect-foresight optimum needs it; starts an episode."""
+        """Return the data of one day for the perfect-foresight optimum; starts an episode."""
         self.reset(seed=seed, options={"day": day})
         charge = self.world[Battery].Charge
         capacity = charge.capacity.copy()
@@ -299,21 +299,21 @@ class EnergyManagementEnv(HeronEnv):
         return DayProblem(self.series, self.membership, self.limits, capacity, energy, start, self.constants, self.dt)
 
     def optimum(self, day: int, seed: int) -> DayOptimum:
-        """The best possible return of `day` with `seed` in this environment; starts an episode."""
+        """Return the best possible return of `day` with `seed` in this environment; starts an episode."""
         return solve(self.problem(day, seed))
 
     def __getstate__(self) -> dict[str, Any]:
-        """As in HeronEnv; the day's series are built again."""
+        """Like HeronEnv's; the day's series are built again."""
         state = super().__getstate__()
         del state["declared"]["tables"]
         return state
 
     def get_state(self) -> dict[str, Any]:
-        """As in HeronEnv, with the day."""
+        """Like HeronEnv's, and the day."""
         return {**super().get_state(), "day": self.day}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """As in HeronEnv; the day's series are built again."""
+        """Like HeronEnv's; the day's series are built again."""
         require_state(state, {*KEPT, "day"})
         with self._choosing(None if state["day"] == -1 else self.site.calendar.checked(state["day"])):
             super().set_state(state)

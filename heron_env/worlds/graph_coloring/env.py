@@ -128,7 +128,7 @@ class GraphColoringEnv(HeronEnv):
         return graph
 
     def timings_of(self, schedule: AnySchedule) -> tuple[Timing, ...]:
-        """As in HeronEnv; clusters whose tick the schedule leaves open tick in turn."""
+        """Like HeronEnv's; clusters without a tick in the schedule tick in turn."""
         return tuple(self._in_turn(timing) for timing in super().timings_of(schedule))
 
     def _in_turn(self, timing: Timing) -> Timing:
@@ -142,14 +142,14 @@ class GraphColoringEnv(HeronEnv):
     @staticmethod
     @rule
     def begin(world: World) -> None:
-        """The start that the problem has, or a random one."""
+        """Set the problem's start, or a random one."""
         if world[Judge].Board.random[0] > 0.0:
             scatter(world)
 
     @staticmethod
     @rule(writes=WRITTEN)
     def advance(world: World, dt: float) -> None:
-        """At the boundary: what changed, what it costs, who agrees."""
+        """Count changes, costs and agreement at the boundary."""
         now = world.time + dt
         if now > (world.step + 1.0 - 1e-6) * world[Judge].Board.dt[0]:  # of its substeps the last one
             recount(world, now)
@@ -183,13 +183,13 @@ class GraphColoringEnv(HeronEnv):
     @staticmethod
     @rule
     def training_rewards(world: World) -> NDArray[np.float64]:
-        """The rewards, less a part of a conflict's penalty where a voice is not true: nothing else would teach it."""
+        """Return the rewards less a part of a conflict's penalty for each false claim of satisfaction."""
         tally = world[Cluster].Tally
         untrue = world[Voice].Said.satisfied == (tally.conflicts > 0.0)
         return tally.earned - HONESTY * world[Judge].Board.penalty[0] * untrue  # type: ignore[no-any-return]
 
     def benchmark(self) -> Benchmark:
-        """Cluster agents: both processes, patient and talking ones; local search; a central solver if there is one."""
+        """Return cluster agents of both processes, patient and talking ones, local search, and a central solver."""
         from heron_env.worlds.graph_coloring.talking.policy import Talking
 
         def offered(seed: int) -> dict[str, dict[str, AnyPolicy]]:
@@ -208,17 +208,17 @@ class GraphColoringEnv(HeronEnv):
         )
 
     def scene(self, agent: str) -> Mapping[str, Any]:
-        """The cluster's part of the graph; see `scene_of`."""
+        """Return the cluster's part of the graph; see `scene_of`."""
         return scene_of(self.problem.part(agent), self.shape)
 
     def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
-        """The graph and its conflicts; framed in the colours that the observing cluster knows of its neighbours."""
+        """Draw the graph and its conflicts; frames: colours that the observing cluster knows."""
         from heron_env.worlds.graph_coloring.drawing import GraphDrawing
 
         return (artists or GraphDrawing(axes, self.problem, observed)).show(world, observed)
 
     def training_defaults(self) -> TrainingDefaults:
-        """From random starts: the problem's own is always the same. A conflict now matters more than one much later."""
+        """Return training from random starts, with discounting: an early conflict counts more than a late one."""
         return TrainingDefaults(options={"start": "random"}, hyperparameters={"gamma": 0.9})
 
 

@@ -186,13 +186,13 @@ class ParticlesEnv(HeronEnv):
         super().__init__(Plane("system_agent", *agents, world, exchange=exchange), **options)
 
     def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
-        """The plane: agents, landmarks, contacts; dashed where the observing agent believes everybody."""
+        """Draw agents, landmarks and contacts; dashed: places that the observing agent knows."""
         from heron_env.worlds.particles.drawing import ParticlesDrawing
 
         return (artists or ParticlesDrawing(axes, self.system.subordinates)).show(world, observed)
 
     def benchmark(self) -> Benchmark:
-        """One rule for each group of agents."""
+        """Return one rule for each group of agents."""
         specs, index = self.simulation.model.specs, self.hierarchy.index
         first = {group: agents[0] for group, agents in self.group_map.items()}
         play = {g: ByRule(decide, self.parts[first[g]], specs[index[first[g]]]) for g, decide in self.rules.items()}

@@ -67,7 +67,7 @@ TRIGGER = 0.2
 
 
 class Drive(OnBatches):
-    """Drive to a landmark and stop there.
+    """Rule that drives to a landmark and stops there.
 
     Args:
         agents: number of agents, and of landmarks.
@@ -80,11 +80,11 @@ class Drive(OnBatches):
         self.agents, self.continuous, self.beyond = agents, continuous, beyond
 
     def choose(self, landmarks: Array, others: Array) -> NDArray[np.int64]:
-        """Index `[b]` of the landmark to drive to; `landmarks` `[b, n, 2]` and `others` `[b, n - 1, 2]` from here."""
+        """Return the index `[b]` of the landmark to drive to; `landmarks` `[b, n, 2]`, `others` `[b, n - 1, 2]`."""
         return np.asarray(np.hypot(landmarks[..., 0], landmarks[..., 1]).argmin(axis=-1))
 
     def forward_batch(self, vectors: Vectors) -> Array:
-        """Actions `[b, 5]`, speaking `[b, 6]`, or `[b, 1]` for observations `[b, d]`."""
+        """Return actions `[b, 5]`, with a voice `[b, 6]`, or `[b, 1]` for observations `[b, d]`."""
         n, b = self.agents, len(vectors)
         seen = vectors.astype(np.float64)
         velocity, landmarks = seen[:, :2], seen[:, 4 : 4 + 2 * n].reshape(b, n, 2)
@@ -109,13 +109,13 @@ class Drive(OnBatches):
 
 
 class Assigned(Drive):
-    """Drive to the landmark that the rule which everybody can work out assigns to oneself.
+    """Rule that drives to the landmark of a common assignment, which every agent can compute.
 
     The nearest pair of an agent and a landmark belong together; so does the nearest pair of those left, and so on.
     """
 
     def choose(self, landmarks: Array, others: Array) -> NDArray[np.int64]:
-        """Row 0 of the table of distances is oneself."""
+        """Choose a landmark; row 0 of the distances is the agent's own."""
         b, n, _ = landmarks.shape
         everybody = np.concatenate([np.zeros((b, 1, 2)), others], axis=1)
         ways = landmarks[:, None] - everybody[:, :, None]
@@ -185,13 +185,13 @@ class SpreadEnv(HeronEnv):
         return ()
 
     def exchange(self) -> tuple[StateShare, ...]:
-        """What agents share with each other."""
+        """Return the protocol by which agents exchange positions."""
         return ()
 
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
-        """As in HeronEnv; `options={"agents": ..., "landmarks": ...}`, each `[n, 2]`, sets initial positions.
+        """Like HeronEnv's; `options={"agents": ..., "landmarks": ...}`, each `[n, 2]`, sets initial positions.
 
         Raises ConfigError for anything else.
         """
@@ -220,7 +220,7 @@ class SpreadEnv(HeronEnv):
         return positions.T
 
     def start_episode(self, seed: int | None) -> None:
-        """As in HeronEnv; positions that were given replace those drawn."""
+        """Like HeronEnv's; positions in `options` replace the drawn ones."""
         super().start_episode(seed)
         if self._given:
             position, marks = self.world[Disc].Position, self.world.Landmarks
@@ -231,7 +231,7 @@ class SpreadEnv(HeronEnv):
     @staticmethod
     @rule
     def begin(world: World) -> None:
-        """Everything lies somewhere in the square [-1, 1] x [-1, 1]; nobody moves."""
+        """Draw all places in the square [-1, 1] x [-1, 1]; speeds are 0."""
         position, marks = world[Disc].Position, world.Landmarks
         n = len(position.x)
         agents, landmarks = world.draw("agents", (2, n)), world.draw("landmarks", (2, n))
@@ -243,7 +243,7 @@ class SpreadEnv(HeronEnv):
     @staticmethod
     @rule(writes=WRITTEN)
     def advance(world: World, dt: float) -> None:
-        """One substep for all agents at once, then look around."""
+        """Move all agents by one substep, then update what is around each."""
         move(world[Disc], dt)
         look(world[Disc], world.Landmarks, world.Team)
 
@@ -270,17 +270,17 @@ class SpreadEnv(HeronEnv):
         }
 
     def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
-        """The plane: agents, landmarks, contacts; dashed where the observing agent believes everybody."""
+        """Draw agents, landmarks and contacts; dashed: places that the observing agent knows."""
         from heron_env.worlds.spread.drawing import SpreadDrawing
 
         return (artists or SpreadDrawing(axes, self.possible_agents)).show(world, observed)
 
     def benchmark(self) -> Benchmark:
-        """Two rules that drive to landmarks."""
+        """Return two rules that drive to landmarks."""
         return Benchmark(baselines=lambda seed: baselines(self), strongest="assigned landmark", unit=RETURN_UNIT)
 
     def training_defaults(self) -> TrainingDefaults:
-        """The policy decides alone."""
+        """Return training without a baseline to correct."""
         return TrainingDefaults()
 
 

@@ -105,7 +105,7 @@ class SpeakingPusher(SpeakingDisc, Pusher):
     @staticmethod
     @rule(writes=(Force.x, Force.y, DiscVoice.says))
     def apply_action(action: Vector) -> tuple[float, float, float]:  # type: ignore[override]
-        """Opposite pushes cancel."""
+        """Set the force; opposite pushes cancel."""
         return FULL_FORCE * (action[2] - action[1]), FULL_FORCE * (action[4] - action[3]), 1.0 * (action[5] > 0.0)
 
 
