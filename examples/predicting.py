@@ -3,7 +3,7 @@
     python examples/predicting.py    # seconds: CartPole with actions 5 steps late, hold beside predict
 
 The model is linear, fitted by least squares to a few episodes without delay. It helps where it fits the plant, as here;
-in EnergyManagement and TrafficCorridor it does not (docs/how_to/remedies.md).
+in EnergyManagement and TrafficCorridor it does not (docs/how_to/train_under_a_network.md).
 """
 
 from collections import deque

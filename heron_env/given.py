@@ -119,7 +119,7 @@ WITHOUT_TRAINING_DELAYS: Final = (
     "delays stand in a schedule of the event clock: train(schedule=ScheduleConfig(obs_delay=..., act_delay=...)), "
     "BatchEnv(..., clock='event', schedule=...), in seconds; DrawnSchedule draws them anew in every episode, for each "
     "agent that it names; under_network(env, schedule) is for other trainers "
-    "(docs/concepts/training_under_the_network.md)"
+    "(docs/how_to/train_under_a_network.md)"
 )
 """What takes the place of TrainingDelays."""
 

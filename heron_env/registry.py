@@ -106,7 +106,7 @@ class EnvironmentSpec:
             raise ConfigError(
                 f"make({self.id!r}): {build!r} returned {env!r:.200}; let it return the environment, a HeronEnv. Those "
                 "of others are called gymnasium:ID and pettingzoo:MODULE, and trained by any trainer of theirs "
-                "(docs/how_to/black_box.md)"
+                "(docs/how_to/under_network.md)"
             )
         return env
 

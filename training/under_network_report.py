@@ -60,11 +60,11 @@ def findings(study: Study) -> dict[str, Estimate]:
 
 
 FINDINGS: Final = {
-    "lost": "the network takes from the policy trained without it",
-    "left": "and from the one trained under it",
-    "won": "under the network: trained under it minus trained without it",
-    "pays": "without a network: trained without it minus trained under it",
-    "closed": "share of the gap closed",
+    "lost": "loss under the network, trained without it",
+    "left": "loss under the network, trained under it",
+    "won": "gain of training under the network, there",
+    "pays": "its price when there is no network",
+    "closed": "share of the loss won back",
 }
 
 

@@ -100,7 +100,7 @@ REMOVED_SETTINGS = {
     ),
     "augment": (
         "for memory write gru=...; a wrapper around the environment shows an agent its own last actions, for other "
-        "trainers (docs/how_to/remedies.md)"
+        "trainers (docs/how_to/train_under_a_network.md)"
     ),
 }
 """Hyperparameters of earlier versions, which run folders may have."""
@@ -418,7 +418,7 @@ def require_trainable(env: object, env_id: str) -> None:
         raise ConfigError(
             f"train({env_id!r}): is a black box, {type(env).__name__}; this trainer runs the rules of a HeronEnv. "
             "Train under_network(env, ...) with any trainer of PettingZoo or Gymnasium: Stable-Baselines3, CleanRL, "
-            "TorchRL, RLlib (docs/recipes/under_network.md)"
+            "TorchRL, RLlib (docs/how_to/train_under_a_network.md)"
         )
 
 

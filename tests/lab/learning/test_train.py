@@ -379,7 +379,7 @@ def test_what_no_version_wrote_is_refused(delays: Any, tmp_path: Path):
 def test_a_black_box_is_refused_with_the_names_of_those_who_train_it(env_id: Any, tmp_path: Path):
     words = (
         r"is a black box, \w+; .* under_network\(env, \.\.\.\) with any trainer .*: Stable-Baselines3, CleanRL"
-        r"|returned <[\w.]*Walk.*trained by any trainer of theirs \(docs/how_to/black_box\.md\)"
+        r"|returned <[\w.]*Walk.*trained by any trainer of theirs \(docs/how_to/under_network\.md\)"
     )
     with pytest.raises(ConfigError, match=words):
         trained(tmp_path / "run", env_id)
