@@ -86,7 +86,7 @@ def build(source: Path, check: bool) -> str | None:
 def main() -> int:
     """Build or check the notebooks that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help="stems, such as 01_tour; none: all")
+    parser.add_argument("names", nargs="*", help="stems, such as 05_split_the_loss; none: all")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     sources = [HERE / f"{name}.py" for name in given.names] or sorted(HERE.glob("[0-9]*.py"))

@@ -39,8 +39,7 @@ OF_ONE_VERSION: Final = "tests/injection/test_contract.py::test_the_published_sc
 QUICK: Final = "not draw and not e2e and not far"
 TOOLS: Final = ("pytest", "pytest-xdist", "hypothesis")
 SHOWN: Final = (
-    "numpy", "numba", "scipy", "gymnasium", "pettingzoo", "pydantic", "typer", "matplotlib", "highspy", "httpx",
-    "stable-baselines3", "torch",
+    "numpy", "numba", "scipy", "gymnasium", "pettingzoo", "pydantic", "matplotlib", "stable-baselines3", "torch",
 )  # fmt: skip
 
 

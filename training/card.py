@@ -1,4 +1,4 @@
-"""The benchmark cards: training/results/card.json, and its tables in docs/science, from the committed results.
+"""The benchmark cards: training/results/card.json, and its tables in docs, from the committed results.
 
     python training/card.py            # write both
     python training/card.py --check    # say what differs, and end with 1 if anything does
@@ -27,7 +27,7 @@ from heron_env.lab.sweep.tables import to_json
 ROOT: Final = Path(__file__).resolve().parent.parent
 RESULTS: Final = ROOT / "training" / "results"
 CARD: Final = RESULTS / "card.json"
-SCIENCE: Final = ROOT / "docs" / "science"
+DOCS: Final = ROOT / "docs"
 SCHEMA: Final = 1
 ENERGY, COLOURING = "heron/EnergyManagement-v1", "heron/GraphColoring-v0"
 GAP, NETWORK = "python training/honest_gap.py", "python -m training.coloring"
@@ -226,7 +226,7 @@ def solved() -> Iterator[Line]:
 
 
 TABLES: Final = {
-    "energy_management.md": (returns, lost, margins, measuring),
+    "science/energy_management.md": (returns, lost, margins, measuring),
     "graph_coloring.md": (consensus, learned, solved),
 }
 
@@ -288,9 +288,9 @@ def complaints() -> Iterator[str]:
         yield f"card.json has {len(bare)} lines, the results have {len(found)}"
     lines = [Line(**{**line, "interval": line["interval"] and tuple(line["interval"])}) for line in bare]
     for name in TABLES:
-        page = (SCIENCE / name).read_text(encoding="utf-8")
+        page = (DOCS / name).read_text(encoding="utf-8")
         if page_with(page, lines) != page:
-            yield f"docs/science/{name} shows other tables than card.json has"
+            yield f"docs/{name} shows other tables than card.json has"
     for source, commit in sorted({(line["source"], line["commit"]) for line in known}):
         file = f"training/results/{source}"
         there = git("rev-parse", f"{commit}:{file}")  # "" in a shallow clone, or without git
@@ -306,7 +306,7 @@ def write() -> None:
     body = ",\n".join(f"  {json.dumps(line, ensure_ascii=False)}" for line in told)
     CARD.write_text(f'{{"schema": {SCHEMA}, "lines": [\n{body}\n]}}\n', encoding="utf-8")
     for name in TABLES:
-        page = SCIENCE / name
+        page = DOCS / name
         page.write_text(page_with(page.read_text(encoding="utf-8"), lines), encoding="utf-8")
 
 
