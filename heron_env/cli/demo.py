@@ -20,11 +20,14 @@ from heron_env.lab.sweep.conditions import SYNC, Condition, along, one_at_a_time
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
     from heron_env.lab.runs import RunFolder
+    from heron_env.lab.show.document import Report
     from heron_env.lab.sweep.sweep import SweepResult
 
 UNDECIDED: Final = 1
 """Exit code: the returns are not in the order that the demo shows, or their intervals overlap."""
-WITHOUT, UNDER, TUNED, NOTHING, RANDOM = "trained without it", "trained under it", "tuned rule", "do nothing", "random"
+WITHOUT, UNDER, TUNED, NOTHING, RANDOM = "trained without it", "trained under it", "tuned", "do nothing", "random"
+LEARNING: Final = "Training"
+"""Title of the report's sections about it."""
 EVALUATION, CAUSES = "evaluation", "causes"
 """Folders of the two sweeps."""
 
@@ -110,7 +113,6 @@ def demo(
     """  # fmt: skip
     from heron_env.lab.output import terminal
     from heron_env.lab.show.document import write_report
-    from heron_env.lab.show.report import Sources, report_of
     from heron_env.lab.sweep.sweep import read_sweep
 
     if which not in DEMOS:
@@ -118,10 +120,9 @@ def demo(
     plan, console = replace(DEMOS[which], **SHORT[which] if short else {}), terminal(quiet=as_json)
     _clear(out)
     runs = _stages(plan, out, seed, console)
-    evaluation, causes = (read_sweep(out / name) for name in (EVALUATION, CAUSES))
-    title = f"{plan.env_id}: trained without and under a network, seed {seed}"
-    write_report(out, report_of(Sources(sweeps=[evaluation, causes], runs=[*runs.values()]), title=title))
+    evaluation = read_sweep(out / EVALUATION)
     verdicts = [_verdict(evaluation, plan, order) for order in plan.order]
+    write_report(out, _report(plan, runs, evaluation, read_sweep(out / CAUSES), seed, [words for words, _ in verdicts]))
     console.print("\n".join(words for words, _ in verdicts), style="bold")
     console.print(", ".join(map(str, [out / "report.html", *_film(plan, runs, out), out / EVALUATION, out / CAUSES])))
     if as_json:
@@ -199,7 +200,8 @@ def _evaluated(plan: Demo, runs: Mapping[str, RunFolder], out: Path) -> SweepRes
     env = make(plan.env_id)
     policies = {name: str(run.path) for name, run in runs.items()} | {rule: rule for rule in plan.rules}
     if plan.candidates:
-        policies[TUNED] = _tuned(plan, env)
+        best = _tuned(plan, env)
+        policies[f"{TUNED} {best}"] = best
     elif (strongest := env.benchmark().strongest) is not None:
         policies[strongest] = strongest
     conditions = [plan.network, *plan.also]
@@ -235,7 +237,33 @@ def _verdict(result: SweepResult, plan: Demo, order: tuple[str, ...]) -> tuple[s
         f"{name} {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}]" for name, mean in zip(order, means, strict=True)
     )
     decided = all(first.low > second.high for first, second in pairwise(means))
-    return f"{condition.words}, return in {result.sweep.unit}: {', '.join(texts)}", decided
+    return f"With {condition.words}, mean returns are ({result.sweep.unit}): {', '.join(texts)}.", decided
+
+
+def _report(
+    plan: Demo, runs: Mapping[str, RunFolder], evaluation: SweepResult, causes: SweepResult, seed: int, words: list[str]
+) -> Report:
+    """The returns that the demo is about come first; the trainings share one figure."""
+    from heron_env.lab.show.document import Picture, Section
+    from heron_env.lab.show.report import Sources, report_of
+    from heron_env.lab.show.training import learning_curves
+
+    title = f"{plan.env_id}: trained without and under a network"
+    report = report_of(Sources(sweeps=[evaluation, causes], runs=[*runs.values()]), title=title)
+    about = "Return in validation: of each policy on the clock, and under the network, that it is trained on."
+    curves = Picture("learning", learning_curves({name: [run] for name, run in runs.items()}), about, about)
+    parts = [part for part in report.parts if part.title != LEARNING]
+    parts.insert(-2, Section(LEARNING, [curves]))
+    summary = [*words, *_tuned_words(evaluation, plan), *report.summary[-1:]]
+    return replace(report, parts=parts, summary=summary, about=f"Training seed {seed}.")
+
+
+def _tuned_words(result: SweepResult, plan: Demo) -> Iterator[str]:
+    """What the tuned rule earns, where there is one."""
+    if plan.candidates:
+        rule = next(name for name in result.policies if name.startswith(TUNED))
+        mean = result.point(rule, plan.network).mean
+        yield f"A rule of two numbers, {rule}, earns {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}]."
 
 
 def _film(plan: Demo, runs: Mapping[str, RunFolder], out: Path) -> Iterator[Path]:

@@ -94,8 +94,8 @@ def _opened(run: Run) -> RunFolder:
 
 def _curve(run: RunFolder) -> NDArray[np.float64]:
     """`[n, 2]`: transitions and return; of the group that was trained last, where they were trained one by one."""
-    rows = run.curve()
-    points = [(row["transitions"], row["validation_return"]) for row in rows if row["group"] == rows[-1]["group"]]
+    rows, of = run.curve(), "validation_return" if run.config.schedule is None else "return_under_schedule"
+    points = [(row["transitions"], row[of]) for row in rows if row["group"] == rows[-1]["group"]]
     curve = np.array(points, dtype=np.float64).reshape(-1, 2)
     return curve[np.isfinite(curve[:, 1])]
 
