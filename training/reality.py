@@ -36,7 +36,7 @@ from reality_report import APART, NO_RUNS, Cell, apart, compare, lines_of, with_
 
 from heron_env import HeronEnv, make
 from heron_env.errors import TraceError
-from heron_env.files import write
+from heron_env.files import write, write_all
 from heron_env.files.writing import Journal, compact, full_lines
 from heron_env.lab import versions
 from heron_env.lab.benchmark import NOTHING, RANDOM
@@ -365,11 +365,9 @@ def main() -> None:
             run(study, args.minutes)
         case "compare":
             tables = compare(CELLS, study.predictions()["cells"], study.episodes())
-            text = "\n\n".join(f"## {name}\n\n{lines_of(table)}" for name, table in tables.items())
-            print(text)
+            print(text := "\n\n".join(f"## {name}\n\n{lines_of(table)}" for name, table in tables.items()))
             if study.out == Study.out:
-                write(study.out / "tables.md", f"{text}\n")
-                write(PAGE, with_tables(PAGE.read_text("utf-8"), tables))
+                write_all({study.out / "tables.md": f"{text}\n", PAGE: with_tables(PAGE.read_text("utf-8"), tables)})
 
 
 if __name__ == "__main__":

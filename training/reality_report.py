@@ -18,8 +18,6 @@ EASY, VOID, APART = 0.10, 0.10, 4.0
 """What some policy must lose where a network counts; discards of a cell; standard errors from which on a wrong model
 must be refused."""
 NO_RUNS, NOT_RUN = "losses without runs", "not run yet"
-SHOWN: Final = ("missed", "cells")
-"""Tables of the page; tables.md has all."""
 WORDS: Final = re.compile(r"\w+")
 Row = Sequence[str]
 
