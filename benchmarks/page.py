@@ -65,7 +65,7 @@ def _result(told: Mapping[str, Any]) -> Result:
 
 def with_table(page: str, results: Mapping[str, Any]) -> str:
     """The page with the table of these results in the place of the one that it has."""
-    head = ("agents x environments", "", "env-steps", "agent-steps", *(f"to {name}" for name in OTHERS))
+    head = ("agents x environments", "", "env-steps", *(f"to {name}" for name in OTHERS))
     table = [head, ("---",) * 2 + ("---:",) * (len(head) - 2), *_rows(results)]
     lines = "".join(f"| {' | '.join(cells)} |\n" for cells in table)
     return re.sub(r"^\| agents x environments .*?\n(?!\|)", lines, page, count=1, flags=re.DOTALL | re.MULTILINE)
@@ -79,16 +79,15 @@ def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             cases = {case["name"]: case["median"] for case in found["cases"]}
             ratios = {(ratio["of"], ratio["to"]): ratio["median"] for ratio in found["ratios"]}
             for ours in (name for name in OURS if name in cases):
-                rates = (number(cases[ours]), number(n * cases[ours]))
-                to = [_ratio(ratios[ours, name], cases[name]) if name in cases else "" for name in OTHERS]
-                yield f"{n} x {lanes:,}", ours, *rates, *to
+                to = [_ratio(ratios[ours, name]) if name in cases else "" for name in OTHERS]
+                yield f"{n} x {lanes:,}", ours, number(cases[ours]), *to
 
 
-def _ratio(times: float, theirs: float) -> str:
-    """Ours to theirs, and theirs: three digits.
+def _ratio(times: float) -> str:
+    """Ours to theirs, three digits.
 
-    >>> _ratio(6.351, 352e3), _ratio(20.13, 248e3), _ratio(2070.0, 2.36e3)
-    ('6.35x (352 k)', '20.1x (248 k)', '2,070x (2.36 k)')
+    >>> _ratio(6.351), _ratio(20.13), _ratio(2070.0)
+    ('6.35x', '20.1x', '2,070x')
     """
     digits = 2 if times < 10.0 else 1 if times < 100.0 else 0
-    return f"{times:,.{digits}f}x ({number(theirs)})"
+    return f"{times:,.{digits}f}x"

@@ -1,4 +1,4 @@
-"""Does the clock agree with closed forms? Results, figures and the tables of docs/science/trust_the_clock.md.
+"""Does the clock agree with closed forms? Results, tables and figures for docs/science/trust_the_clock.md.
 
     python -m benchmarks.theory    # from a clone; some minutes on one core
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from heron_env.files.writing import compact
 from heron_env.lab import versions
 
 ROOT: Final = Path(__file__).parents[1]
-RESULTS, PAGE = ROOT / "benchmarks" / "results" / "theory.json", ROOT / "docs" / "science" / "trust_the_clock.md"
+RESULTS: Final = ROOT / "benchmarks" / "results" / "theory.json"
 SEEDS, UPDATES, FEWER = 20, 50_000, 20_000
 """FEWER: for points of the figure alone."""
 PERIODS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
@@ -126,18 +125,19 @@ def _losses(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 TABLES: Final = {"ages": _ages, "losses": _losses}
+HEADINGS: Final = {"ages": "Mean age of information, an update a second", "losses": "Losses, formula / simulation"}
 
 
-def with_tables(page: str, found: Mapping[str, Any]) -> str:
-    """The page whose tables, between `% theory NAME` and `% end of theory`, are those of these results."""
+def markdown(found: Mapping[str, Any]) -> str:
+    """All tables."""
 
-    def table(at: re.Match[str]) -> str:
-        head, *rows = TABLES[at[1]](found)
+    def table(name: str) -> str:
+        head, *rows = TABLES[name](found)
         lines = [head, ["---" if cell.isalpha() else "---:" for cell in head], *rows]
         body = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-        return f"% theory {at[1]}\n\n{body}\n\n% end of theory"
+        return f"## {HEADINGS[name]}\n\n{body}\n"
 
-    return re.sub(r"^% theory (\w+)\n.*?^% end of theory$", table, page, flags=re.MULTILINE | re.DOTALL)
+    return "\n".join(["# The event clock and closed forms\n", *map(table, TABLES)])
 
 
 def committed() -> dict[str, Any]:
@@ -154,8 +154,7 @@ def main() -> None:
     for each in found["stability"]:
         print(f"h {each['h']} s: first unstable {each['simulated']}, expected {each['expected']} steps")
     figures = {RESULTS.with_name(f"{name}.svg"): theory_figures.drawn(found, name) for name in theory_figures.DRAWN}
-    page = with_tables(PAGE.read_text(encoding="utf-8"), found)
-    write_all({RESULTS: compact(found) + "\n", PAGE: page, **figures})
+    write_all({RESULTS: compact(found) + "\n", RESULTS.with_suffix(".md"): markdown(found), **figures})
 
 
 if __name__ == "__main__":

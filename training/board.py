@@ -146,13 +146,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def cells() -> str:
-    """The table of docs/under_the_network.md; a cell may lack entries."""
+    """The table of docs/science/training_under_networks.md; a cell may lack entries."""
     found = list(gains())
     corrected = dict(zip([cell[:2] for cell in found], holm([cell[3] for cell in found]), strict=True))
-    rows = {cell[:2]: f"{cell[2]} | {cell[3]:.3f} | {corrected[cell[:2]]:.3f}" for cell in found}
-    lines = ["| world | condition | gain of training under it | p | p, corrected |", "|---|---|---:|---:|---:|"]
+    rows = {cell[:2]: f"{cell[2]} | {corrected[cell[:2]]:.3f}".replace("| 0.000", "| <0.001") for cell in found}
+    lines = ["| world | condition | gain of training under it | p, corrected |", "|---|---|---:|---:|"]
     for cell in product(board(), CONDITIONS[1:]):
-        lines.append(f"| {cell[0].removeprefix('heron/')} | {cell[1]} | {rows.get(cell, 'no entries | |')} |")
+        lines.append(f"| {cell[0].removeprefix('heron/')} | {cell[1]} | {rows.get(cell, 'no entries | ')} |")
     return "\n".join(lines) + "\n"
 
 

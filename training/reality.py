@@ -4,7 +4,7 @@
     python training/reality.py predict    # what each policy will earn over it, and what wrong models say: 6 minutes
     git add training/results/reality && git commit -m "Predictions"    # else no run begins
     python training/reality.py run --minutes 60    # in pieces, until it says that nothing is left: 90 minutes
-    python training/reality.py compare    # the tables of docs/science/reality.md
+    python training/reality.py compare    # tables.md, and the tables of docs/science/reality.md
 
 Each step goes on where it was stopped. Nothing else should run on the machine meanwhile: a run whose hub was late is
 discarded by rule and run once more at the end. In --out: network-WORLD-NETWORK.json, predictions.json, episodes.jsonl
@@ -36,7 +36,7 @@ from reality_report import APART, NO_RUNS, Cell, apart, compare, lines_of, with_
 
 from heron_env import HeronEnv, make
 from heron_env.errors import TraceError
-from heron_env.files import write
+from heron_env.files import write, write_all
 from heron_env.files.writing import Journal, compact, full_lines
 from heron_env.lab import versions
 from heron_env.lab.benchmark import NOTHING, RANDOM
@@ -365,9 +365,9 @@ def main() -> None:
             run(study, args.minutes)
         case "compare":
             tables = compare(CELLS, study.predictions()["cells"], study.episodes())
-            print("\n\n".join(lines_of(table) for table in tables.values()))
+            print(text := "\n\n".join(f"## {name}\n\n{lines_of(table)}" for name, table in tables.items()))
             if study.out == Study.out:
-                write(PAGE, with_tables(PAGE.read_text("utf-8"), tables))
+                write_all({study.out / "tables.md": f"{text}\n", PAGE: with_tables(PAGE.read_text("utf-8"), tables)})
 
 
 if __name__ == "__main__":

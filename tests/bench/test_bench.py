@@ -126,7 +126,7 @@ def test_the_page_has_the_table_of_the_committed_results():
     (found,) = [found for found in results["comparisons"] if found["name"] == "spread-3-32"]
     ours, ratio = found["cases"][0], next(ratio for ratio in found["ratios"] if ratio["to"] == "JaxMARL")
     row = next(line for line in text.splitlines() if line.startswith("| 3 x 32 | BatchEnv "))
-    assert f"{ours['median'] / 1e6:.3g} M" in row and f" {ratio['median']:.2f}x (" in row
+    assert f"{ours['median'] / 1e6:.3g} M" in row and f" {ratio['median']:.2f}x |" in row
     ours["median"] *= 2.0
     assert page.with_table(text, results) != text
 

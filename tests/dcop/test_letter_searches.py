@@ -267,6 +267,6 @@ def test_a_difference_is_paired_by_problem_and_a_cost_is_a_share_of_its_start() 
 def test_the_page_and_the_table_say_what_was_measured() -> None:
     kept_table = (ROOT / ca_dcop.OUT / "table.md").read_text("utf-8")
     assert kept_table == markdown(complete(packed.load(ROOT / ca_dcop.OUT / ca_dcop.FILE)), ca_dcop.SEEDS)
-    page = (ROOT / "docs" / "science" / "ca_dcop.md").read_text("utf-8")
+    page = (ROOT / "docs" / "science" / "reproductions.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if re.match(r"\| (sparse|dense|colouring), ", line)]
-    assert len(rows) > 10 and {*rows} <= {*kept_table.splitlines()}
+    assert len(rows) > 5 and {*rows} <= {*kept_table.splitlines()}

@@ -437,7 +437,7 @@ def test_a_piece_of_the_trainings_leaves_what_is_finished_and_begins_what_was_ki
 
 
 def test_the_page_shows_the_table_of_the_entries_that_are_shipped():
-    page = Path(__file__).parents[2] / "docs" / "under_the_network.md"
+    page = Path(__file__).parents[2] / "docs" / "science" / "training_under_networks.md"
     assert pieces.cells() in page.read_text(encoding="utf-8")
 
 

@@ -13,7 +13,7 @@ import pytest
 import reality
 from real.carried_kit import Quick
 from real.wire_kit import needs_broker
-from reality_report import Cell, compare, judged, signs, with_tables
+from reality_report import Cell, compare, judged, lines_of, signs, with_tables
 
 from heron_env.real.network import Law, Network
 from heron_env.real.predicting import predict
@@ -154,8 +154,9 @@ def test_a_network_that_takes_nothing_does_not_count() -> None:
 def test_the_page_has_the_tables_of_the_committed_results() -> None:
     study, page = reality.Study(), reality.PAGE.read_text("utf-8")
     tables = compare(reality.CELLS, study.predictions()["cells"], study.episodes())
-    assert re.findall(r"^% reality (\w+)$", page, re.MULTILINE) == [*tables]
+    assert re.findall(r"^% reality (\w+)$", page, re.MULTILINE) == ["missed", "cells"]
     assert with_tables(page, tables) == page
+    assert all(lines_of(table) in (study.out / "tables.md").read_text("utf-8") for table in tables.values())
     assert with_tables(page.replace("| --- |", "| 9.9 |", 1), tables) == page
 
 
