@@ -47,8 +47,8 @@ def test_a_recipe_is_short_and_says_what_it_needs(path: Path):
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_a_recipe_is_shown_on_a_page_that_tells_how_to_install_what_it_needs(path: Path):
-    shown = [text for text in PAGES.values() if f"literalinclude}} ../../examples/recipes/{path.name}" in text]
+def test_a_recipe_is_on_one_page_which_says_how_to_install_what_it_needs(path: Path):
+    shown = [text for text in PAGES.values() if f"../../examples/recipes/{path.name}" in text]
     assert len(shown) == 1
     for requirement in runner.needs(path):
         assert re.search(rf"pip install [^\n]*{re.escape(requirement)}(?![\w\[])", shown[0]), requirement
@@ -74,6 +74,32 @@ def test_ppo_in_one_file_learns_on_one_environment_and_on_a_batch(lanes: str):
     told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     random, learned = re.search(r"result: random ([\d.]+), PPO ([\d.]+)", told).groups()
     assert float(learned) > 1.15 * float(random)
+
+
+INCLUDED = [
+    (page.name, file, options)
+    for page, text in PAGES.items()
+    for file, options in re.findall(r"^```{literalinclude} \.\./\.\./(\S+)\n((?::.*\n)*)```", text, re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(("page", "file", "options"), INCLUDED)
+def test_the_lines_that_a_page_includes_are_in_the_program(page: str, file: str, options: str):
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    for mark in re.findall(r"^:(?:start|end)-(?:at|before): (.*)$", options, re.MULTILINE):
+        assert sum(mark in line for line in lines) >= 1, mark
+    starts, ends = (re.findall(rf"^:{end}-(?:at|before): (.*)$", options, re.MULTILINE) for end in ("start", "end"))
+    first = next(n for n, line in enumerate(lines) if not starts or starts[0] in line)
+    assert not ends or any(ends[0] in line for line in lines[first:]), "it ends behind where it starts"
+
+
+@pytest.mark.e2e
+def test_an_agent_that_is_split_in_two_learns_and_its_mask_acts():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / "split_agent.py")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "{'radio_1': 32}\n"
 
 
 def test_the_table_tells_of_failures():
