@@ -33,6 +33,7 @@ STILLS = {
     "Economy-v0": (3, 8, {}),
     "TrafficCorridor-v0": (1, 40, {}),
     "GraphColoring-v0": (3, 8, {}),
+    "GuidedWalker-v0": (1, 12, {}),
     "Spread-v0": (3, 8, {}),
     "Tag-v0": (3, 8, {}),
     "WorldComm-v0": (3, 8, {}),
