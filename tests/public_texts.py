@@ -18,7 +18,7 @@ OTHERS = ("benchmarl", "tensordict", "torchrl", "ray", "minari")
 DIALECT = re.compile(
     r"nothing wrong|synchronous twin|costliest|obey or watch|second copy|earns \w+ (a return of )?-?\d|no bound is near"
     r"|specification's|a card where|weights are improved|any that is free|what else is wrong|hold the others|step being"
-    r"|other's names|least-most|\(sum of rewards, all agents\) (less|more)|\A(of|as of|where to|what it|whom|by how) ",
+    r"|other's names|least-most|\(sum of rewards, all agents\) (less|more)|\A(?-i:Of|As of|Where to|Whom|By how) ",
     re.IGNORECASE,
 )
 """Phrases that a reader must read twice, once used here."""
