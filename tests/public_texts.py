@@ -13,14 +13,14 @@ from heron_env.cli.application import app
 from heron_env.errors import RemovedName
 
 PROMISED = json.loads((Path(__file__).parent / "golden" / "public_names.json").read_text(encoding="utf-8"))
-OTHERS = ("benchmarl", "tensordict", "torchrl", "ray", "minari")
+OTHERS = ("benchmarl", "tensordict", "torchrl", "ray", "minari", "jax")
 
 
 def docstrings() -> Iterator[tuple[str, str]]:
     """Each public name, and each of its public members that heron_env defines, with its docstring."""
     passed: set[int] = set()
     for package, names in PROMISED.items():
-        yield package, inspect.getdoc(importlib.import_module(package)) or ""
+        yield package, inspect.getdoc(module(package)) or ""
         for name in names:
             thing = found(package, name)
             members = inspect.getmembers_static(thing) if inspect.isclass(thing) else []
@@ -33,10 +33,20 @@ def docstrings() -> Iterator[tuple[str, str]]:
                     yield path, inspect.getdoc(function) or ""
 
 
+def module(package: str) -> Any:
+    """A public module; None where the library that it adapts is not installed."""
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in OTHERS:
+            raise
+        return None
+
+
 def found(package: str, name: str) -> Any:
     """A public name; None where it is gone, or where the library that it adapts is not installed."""
     try:
-        return getattr(importlib.import_module(package), name)
+        return getattr(module(package), name, None)
     except RemovedName:
         return None
     except ModuleNotFoundError as missing:

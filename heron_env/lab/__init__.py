@@ -1,6 +1,6 @@
 """What a policy is worth: run folders and their policies, statistics, both clocks, sweeps of what is wrong with one.
 
-Public are the names in `__init__.pyi`, and the modules `benchmark` (references) and `figure_style` (how figures look).
+Public are the names in `__init__.pyi`, and the modules `benchmark` (baselines, cases) and `board` (the leaderboard).
 """
 
 from heron_env.lazily import lazily
