@@ -37,6 +37,13 @@ import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
+__all__ = [
+    "CheckFailed", "ConfigError", "DataError", "DeclarationError", "ExternalAgentError", "FeatureError", "FixtureError",
+    "HeronError", "HeronWarning", "HierarchyError", "InvalidAction", "NoOptimum", "RemovedName", "ResetNeeded",
+    "RuleError", "RunFolderError", "RunInterrupted", "ScheduleError", "TraceError", "UnknownAgent", "UnknownArgument",
+    "UnknownEnvironment", "UnknownFeature", "UnknownField", "Untrusted", "WorkerLost",
+]  # fmt: skip
+
 T = TypeVar("T", bound=Callable[..., Any])
 MOST_NAMES = 12
 """In a message."""

@@ -14,7 +14,7 @@ from heron_env.cli.application import app
 from heron_env.errors import RemovedName
 
 PROMISED = json.loads((Path(__file__).parent / "golden" / "public_names.json").read_text(encoding="utf-8"))
-OTHERS = ("benchmarl", "tensordict", "torchrl", "ray", "minari")
+OTHERS = ("benchmarl", "tensordict", "torchrl", "ray", "minari", "jax")
 DIALECT = re.compile(
     r"nothing wrong|synchronous twin|costliest|obey or watch|second copy|earns \w+ (a return of )?-?\d|no bound is near"
     r"|specification's|a card where|weights are improved|any that is free|what else is wrong|hold the others|step being"
@@ -34,7 +34,7 @@ def docstrings() -> Iterator[tuple[str, str]]:
     """Each public name, and each of its public members that heron_env defines, with its docstring."""
     passed: set[int] = set()
     for package, names in PROMISED.items():
-        yield package, inspect.getdoc(importlib.import_module(package)) or ""
+        yield package, inspect.getdoc(module(package)) or ""
         for name in names:
             thing = found(package, name)
             members = inspect.getmembers_static(thing) if inspect.isclass(thing) else []
@@ -47,10 +47,20 @@ def docstrings() -> Iterator[tuple[str, str]]:
                     yield path, inspect.getdoc(function) or ""
 
 
+def module(package: str) -> Any:
+    """A public module; None where the library that it adapts is not installed."""
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in OTHERS:
+            raise
+        return None
+
+
 def found(package: str, name: str) -> Any:
     """A public name; None where it is gone, or where the library that it adapts is not installed."""
     try:
-        return getattr(importlib.import_module(package), name)
+        return getattr(module(package), name, None)
     except RemovedName:
         return None
     except ModuleNotFoundError as missing:

@@ -1,6 +1,7 @@
 """The documentation holds together: names, links, laws, pictures, cards; what Sphinx makes of docstrings."""
 
 import ast
+import doctest
 import functools
 import http.server
 import importlib
@@ -17,6 +18,7 @@ from urllib.parse import quote
 
 import episodes
 import packed
+import public_texts
 import pytest
 
 import heron_env
@@ -26,7 +28,6 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LAWS = (DOCS / "laws.md").read_text(encoding="utf-8")
-API = "".join(page.read_text(encoding="utf-8") for page in sorted((DOCS / "api").glob("*.md")))
 
 
 def loaded(path: Path) -> ModuleType:
@@ -47,7 +48,7 @@ def test_the_readme_is_short_and_so_is_its_program():
 
 def test_what_is_cited_has_one_title_and_version():
     cff = dict(re.findall(r'^(title|version): "?(.*?)"?$', (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE))
-    page = " ".join((DOCS / "science" / "citing.md").read_text("utf-8").replace("\\_", "_").split())
+    page = " ".join((DOCS / "versions.md").read_text("utf-8").replace("\\_", "_").split())
     assert dict(re.findall(r"(title|version) = \{(.*?)\},", page)) == cff
 
 
@@ -166,15 +167,98 @@ def test_films_are_small():
         assert film.stat().st_size < 1_500_000, film.name
 
 
-def test_old_addresses_forward_to_pages():
-    for page in (DOCS / "_moved").rglob("*.html"):
-        (target,) = re.findall(r'content="0; url=([\w/]+)\.html"', page.read_text(encoding="utf-8"))
-        assert (DOCS / f"{target}.md").is_file(), page.name
+moved = loaded(DOCS / "_ext" / "moved.py")
+reference = loaded(DOCS / "_ext" / "reference.py")
+ADDRESSES = (ROOT / "tests" / "golden" / "addresses.txt").read_text(encoding="utf-8").split()
+"""Of every page that a version of the site had; a new page is added, none is ever taken out."""
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_is_a_page_or_forwards_to_one(address: str):
+    assert moved.is_page(address) or moved.is_page(moved.MOVED.get(address, "")), address
+
+
+def test_no_page_is_at_an_address_that_forwards():
+    assert [old for old in moved.MOVED if moved.is_page(old) and not old.startswith("notebooks/")] == []
+
+
+def test_built_old_addresses_lead_to_built_pages():
+    built("index.html")
+    for old, new in moved.forwarding().items():
+        (target,) = re.findall(r'content="0; url=([^"]+)"', built(f"{old}.html"))
+        assert (BUILT / f"{old}.html").parent.joinpath(target).resolve() == (BUILT / new.lstrip("/")).resolve()
+        assert (BUILT / new.lstrip("/")).is_file(), old
+
+
+SHOWN = [one for page in sorted((DOCS / "api").glob("*.md")) for one in reference.listed(page.read_text("utf-8"))]
 
 
 def test_the_api_has_every_public_name_once():
-    shown = re.findall(r"^\.\. auto\w+:: heron_env\.(\w+)$", API, re.MULTILINE)
-    assert sorted(shown) == sorted(set(heron_env.__all__) - {"__version__"})
+    assert sorted(SHOWN) == sorted(reference.entries())
+
+
+def test_every_public_name_has_an_example():
+    assert [".".join(one) for one in SHOWN if not reference.has_example(*one)] == []
+
+
+def test_the_examples_of_the_reference_are_of_public_names():
+    addresses = {".".join(one) for one in SHOWN} | {
+        other for others in reference.entries().values() for other in others
+    }
+    assert {*reference.examples()} <= addresses
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("file", sorted(reference.EXAMPLES.glob("*.txt")), ids=lambda path: path.stem)
+def test_the_examples_of_the_reference_show_what_they_print(file: Path):
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    for part in re.split(r"^# ", file.read_text("utf-8"), flags=re.MULTILINE)[1:]:
+        heading, _, body = part.partition("\n")
+        test = doctest.DocTestParser().get_doctest(body, {"__name__": "example"}, heading[:60], str(file), 0)
+        told: list[str] = []
+        doctest.DocTestRunner(optionflags=options).run(test, out=told.append)
+        assert told == [], "".join(told)
+
+
+def test_the_readme_names_the_public_modules():
+    assert reference.sentence() in " ".join(README.split())
+
+
+IMPORT = re.compile(r"^ *from (heron_env[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+
+
+def test_programs_that_people_read_import_public_names_alone():
+    public = {(module, name) for module in reference.PUBLIC for name in (*reference.names_of(module), "__version__")}
+    public |= {tuple(module.rsplit(".", 1)) for module in reference.PUBLIC[1:]}
+    for path, text in texts():
+        if path.suffix in (".md", ".ipynb") or "examples" in path.parts:
+            for module, names in IMPORT.findall(text.replace("\\n", "\n").replace('",', "")):
+                for name in re.findall(r"(\w+)(?: as \w+)?", re.sub(r"#.*| as \w+", "", names)):
+                    assert (module, name) in public, f"{path.relative_to(ROOT)}: from {module} import {name}"
+
+
+def test_the_command_line_reference_has_every_command():
+    pages = loaded(DOCS / "_ext" / "command_line.py")
+    text = pages.reference()
+    headings = {line.lstrip("#").strip(" `") for line in text.splitlines() if line.startswith("##")}
+    options = {command.partition(" --")[2] for command, _ in public_texts.command_help()} - {""}
+    paths = {command.partition(" --")[0] for command, _ in public_texts.command_help() if " --" in command}
+    assert len(options) > 50 and paths - {"heron"} <= headings
+    unnamed = {option for option in options if not re.search(rf"--{option}\b", text)}
+    assert unnamed <= {"install-completion", "show-completion", "help"}
+    assert pages.MARK in (DOCS / "cli.md").read_text(encoding="utf-8")
+
+
+def test_the_front_door_is_on_the_first_screen():
+    first = "\n".join(README.splitlines()[:25])
+    assert "under_network" in first and "margin" in first
+
+
+def test_pages_are_few_and_short():
+    """Laws, API and command line not counted; the index is README.md."""
+    pages = [page for page in PAGES if page.parent.name != "api" and page.stem not in ("laws", "cli", "index")]
+    words = {page.relative_to(ROOT).as_posix(): len(page.read_text("utf-8").split()) for page in pages}
+    assert len(pages) <= 55 and sum(words.values()) <= 42_000, words
 
 
 def test_laws_that_the_api_names_are_on_the_page_of_laws():
@@ -292,8 +376,8 @@ def built(page: str) -> str:
 
 
 def test_in_the_built_api_codes_lead_to_the_page_of_laws():
-    page = built("api/time.html")
-    assert 'href="../laws.html#law-t14"' in page
+    page = built("api/environments.html")
+    assert 'href="../laws.html#law-' in page
     for said in re.findall(
         r"[^>\w]([VNTR][1-9]\d?)\b", re.sub(r"<(a|code|pre|h\d)\b.*?</\1>|<[^>]*>", " ", page, flags=re.S)
     ):
@@ -323,7 +407,8 @@ def test_built_pages_fit_narrow_and_wide_windows(chromium: list[str], width: int
             "concepts/delay",
             "science/energy_management",
             "api/time",
-            "how_to/vocabulary",
+            "how_to/under_network",
+            "cli",
         ):
             page.call("Page.navigate", url=(BUILT / f"{file}.html").as_uri())
             page.until(f"location.pathname.endsWith('{file}.html') && document.readyState === 'complete'", seconds=120)
@@ -357,6 +442,16 @@ TASKS = {
     "evaluate sb3 policy": "how_to/reading_a_report",
     "sb3 under delay": "use_with/stable_baselines3",
     "compare two algorithms": "how_to/comparing",
+    "dict obs": "how_to/under_network",
+    "save model": "how_to/saving",
+    "load policy": "how_to/saving",
+    "custom env": "how_to/own_environment",
+    "custom environment": "how_to/own_environment",
+    "confidence interval": "how_to/comparing",
+    "how much delay": "how_to/tolerance",
+    "learning curve": "how_to/training",
+    "which clock": "which_clock",
+    "packet loss": "concepts/delay",
 }
 """Queries of several words."""
 
@@ -382,6 +477,10 @@ def test_the_search_finds_the_page_of_each_word_first(site: tuple[Any, str]):
         page.open(f"{address}/search.html?q={quote(query)}")
         first = page.until("document.querySelector('#search-results li a')?.getAttribute('href')")
         assert first.partition("?")[0].partition("#")[0] == f"{document}.html", query
+        hits = page.do(
+            "[...document.querySelectorAll('#search-results li.kind-text > a')].map(a => a.getAttribute('href'))"
+        )
+        assert len(hits) == len({*hits}), query
 
 
 @pytest.mark.e2e
@@ -390,11 +489,23 @@ def test_the_search_finds_the_page_of_each_word_first(site: tuple[Any, str]):
 def test_a_heading_is_larger_than_those_below_it(site: tuple[Any, str], width: int):
     page, address = site
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 600)
-    page.open(f"{address}/science/ca_dcop.html")
+    page.open(f"{address}/science/reproductions.html")
     sizes = page.do(
         "['h1','h2','h3'].map(h => parseFloat(getComputedStyle(document.querySelector(`article ${h}`)).fontSize))"
     )
     assert sizes == sorted(set(sizes), reverse=True), sizes
+
+
+@pytest.mark.e2e
+@pytest.mark.browser
+def test_pages_of_the_api_are_short(site: tuple[Any, str]):
+    page, address = site
+    page.call("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
+    heights = {}
+    for file in sorted((DOCS / "api").glob("*.md")):
+        page.open(f"{address}/api/{file.stem}.html")
+        heights[file.stem] = page.do("document.querySelector('article').getBoundingClientRect().height")
+    assert {name: height for name, height in heights.items() if height > 6000} == {}
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -155,3 +155,6 @@ def _with_mask(env: HeronEnv, agent: str) -> spaces.Dict:
         )
     mask = spaces.Box(0.0, 1.0, (int(choices.n),), dtype=np.float32)
     return spaces.Dict({"observations": env.observation_spaces[agent], "action_mask": mask})
+
+
+__all__ = ["HeronMultiAgentEnv", "policy_per_group"]

@@ -1,6 +1,6 @@
 """Evaluation of policies: run folders, statistics, sweeps under networks, margins, reports, real time.
 
-Public are the names in `__init__.pyi`, and the modules `benchmark` (references) and `figure_style` (how figures look).
+Public are the names in `__init__.pyi`, and the modules `benchmark` (baselines, cases) and `board` (the leaderboard).
 """
 
 from heron_env.lazily import lazily

@@ -185,3 +185,6 @@ def by_agent(policies: Policies, env: HeronEnv) -> dict[str, AnyPolicy]:
     return {
         a: policy for group, agents in env.group_map.items() for a, policy in rules_of(policies, group, agents).items()
     }
+
+
+__all__ = ["Case", "baseline", "baselines", "cases"]

@@ -366,3 +366,6 @@ def cards() -> list[dict[str, Any]]:
         kilobytes = round(path.stat().st_size / 1000)
         rows.append({"policy": name, "trained": facts["trained_under"], "seed": facts["seed"], "kB": kilobytes})
     return rows
+
+
+__all__ = ["BoardEntry", "BoardVerdict", "add_entry", "read_entry", "verify_entry"]

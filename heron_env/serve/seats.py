@@ -1,7 +1,7 @@
 """Seats of a run: a server of their pages beside it, in this process.
 
 A person is an external agent who is asked in a page of this process, without deadlines that press. To a policy a seat
-is what a client of an endpoint is: it is asked a question, and says how that ended. To the page it tells the question
+is what a client of an endpoint is: it is asked a question, and says how that ended. It shows the page the question
 that is open, and takes its answer; one that does not count is refused there and then, so that the person can mend it,
 and the question stays open.
 """
@@ -295,8 +295,11 @@ class Seats(ServerThread):
         }
 
     def close(self, linger: float = 0.0) -> None:
-        """Tell the pages that it is over, wait `linger` s for them to hear it, and stop."""
+        """Tell the pages that it is over, wait `linger` s until they have the news, and stop."""
         for seat in self.seats.values():
             seat.close()
         time.sleep(linger)
         super().close()
+
+
+__all__ = ["Seats"]

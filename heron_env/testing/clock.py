@@ -3,8 +3,8 @@
 A record of `result.trace` (`env.run_event_driven(..., trace=True)`) has as its payload one of the messages or events
 below; `run.context.scheduler` holds those to come. `link` says how late and how lossy an agent's messages are.
 
-Times are ns (`SECOND` of them make a second; `to_ns`, `to_seconds`), agents are ranks (`inspect(env).rank`), -1 stands
-for `NOBODY`. `exact` writes a payload to the last bit.
+Times are ns (`SECOND` of them make a second; `to_ns`, `to_seconds`), agents are ranks (`inspect(env).rank`), -1 is
+`NOBODY`. `exact` writes a payload to the last bit.
 
 Messages, one class a `Leg` below `Message`: `ObservationRequest`, `ObservationReply`, `ObservationPush`, `Command`,
 `PushedCommand`, `StateReport`, `ReportReceived`, `SharedState`, `LetterUnderWay`, `CustomLetter`, and those of a step's

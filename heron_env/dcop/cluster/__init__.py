@@ -1,4 +1,4 @@
-"""A cluster agent: colours its own nodes by what it sees and is told, step by step, and says why."""
+"""A cluster agent: colours its own nodes step by step, by its observations and messages, and gives reasons."""
 
 from heron_env.dcop.cluster.agent import ClusterAgent
 from heron_env.dcop.cluster.view import Choice, Heard, Option, Past, StepReport

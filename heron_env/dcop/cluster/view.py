@@ -40,7 +40,7 @@ MUST: Final = r" (?:must|should|shall) be "
 
 @dataclass(frozen=True)
 class Heard:
-    """One thing said of a node, and the sentence that said it.
+    """A statement about a node, and the sentence that contains it.
 
     "unknown": the node or the colour is none that this cluster knows; "unclear": no node, the sentence alone.
     """

@@ -11,6 +11,7 @@ from heron_env.worlds.energy_management.agents import Battery, GridOperator, Tra
 from heron_env.worlds.energy_management.baselines import MPC, STRONGEST, Foresight, TunedRule, Tuning
 from heron_env.worlds.energy_management.central import Central
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
+from heron_env.worlds.energy_management.example_site import write_example
 from heron_env.worlds.energy_management.factory import energy_management
 
 parallel_env = partial(make, "heron/EnergyManagement-v1")
@@ -31,4 +32,5 @@ __all__ = [
     "env",
     "parallel_env",
     "raw_env",
+    "write_example",
 ]

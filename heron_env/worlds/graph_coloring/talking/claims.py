@@ -39,9 +39,9 @@ class Facts:
 
     Attributes:
         options: of this recipient.
-        fixed: nodes known to be fixed: the sender's, and those that it was told of.
+        fixed: nodes known to be fixed: the sender's, and those of messages to it.
         commits: what the ledger has the sender committed to towards this recipient.
-        offers: the sender's to the recipient that stand, by id: (conditions, assignments).
+        offers: the sender's open offers to the recipient, by id: (conditions, assignments).
         moves: what the letter does to an offer: ("Accept", "Reject", "Commit" or "Offer", its id).
     """
 

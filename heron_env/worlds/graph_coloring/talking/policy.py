@@ -171,13 +171,13 @@ class Talking:
 
     Attributes:
         ledger: of the running episode.
-        counts: letters, drafts, templates (that stood in for drafts), lies_before (false claims of first drafts),
+        counts: letters, drafts, templates (in place of drafts), lies_before (false claims of first drafts),
             lies_after (of texts that were sent), blocked_... by fault, misread (claims of a reading model that were
             not taken), unread (typed letters that make no sense), unclear (sentences that were answered by "I did not
             understand: ...").
 
     Raises:
-        ConfigError: no such mode, or a node or colour can't be told from other words.
+        ConfigError: no such mode, or a node or colour looks like another word.
     """
 
     def __init__(
