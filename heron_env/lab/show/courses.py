@@ -40,6 +40,7 @@ SYNC_NAME, EVENT_NAME, DISTURBED_NAME = "synchronous", "event-driven", "with dis
 OF_A_DAY = ("rewards", "actions", "observations")
 OWN_SERIES = 3
 """Columns shown of an environment that has no `picture_series`, of those that vary."""
+SHOWN: Final = {"second copy": "duplicate"}
 
 
 Series = tuple[list[float], list[float]]
@@ -286,7 +287,7 @@ def trace_part(
     start, end = legible(episode, window)
     agents, last = len(episode.world.agents), episode.outcome.end_time
     some = f", and the first {MOST_AGENTS} of {agents} agents" if agents > MOST_AGENTS else ""
-    counts = ", ".join(f"{count} {fate}" for fate, count in episode.counts.items())
+    counts = ", ".join(f"{count} {SHOWN.get(fate, fate)}" for fate, count in episode.counts.items())
     summary = f"It shows {start / NS:g} to {end / NS:g} s of {last:g} s{some}. Messages: {counts}."
     ages = [age.oldest for agent in episode.world.decides for age in episode.ages(agent) if start <= age.t <= end]
     oldest = f"The oldest value in an observation was {max(ages):.4g} s old when it arrived." if ages else ""
@@ -301,7 +302,7 @@ def episode_verdict(episode: Episode) -> list[Tile]:
     """What one recorded episode paid the root, what became of its messages, and how busy media were."""
     counts, root, setting = episode.counts, episode.world.agents[0], episode.setting
     media = episode.outcome.media
-    fates = ", ".join(f"{count} {fate}" for fate, count in counts.items())
+    fates = ", ".join(f"{count} {SHOWN.get(fate, fate)}" for fate, count in counts.items())
     about = f"{root} in one episode of {episode.outcome.end_time:g} s, seed {setting.seed}, by {setting.policy.name!r}"
     return [
         Tile(EARNS, f"{episode.returns[root]:.2f}", about),

@@ -114,8 +114,8 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     margins = [f"{one}." for one in sources.margins]
     short = [*summary(sources.sweeps), *margins][:3] if sources.sweeps else []
     title, seeds = title or f"{env.id}: {what}", [str(run.config.seed) for run in sources.runs]
-    trained = f"Training seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}." if seeds else ""
-    return Report(title, [*words, *margins], parts, _verdict(sources), short, trained)
+    seeds_text = f"Training seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}." if seeds else ""
+    return Report(title, [*words, *margins], parts, _verdict(sources), short, seeds_text)
 
 
 def _numbered(name: str, number: int) -> str:
