@@ -156,7 +156,7 @@ class ServerThread:
 
     Args:
         application: makes the ASGI application of what the Host header may say.
-        host, port: where it listens; port 0: any that is free.
+        host, port: where it listens; port 0: any free one.
 
     Raises ConfigError, OSError where the port is taken.
     """

@@ -350,7 +350,7 @@ async def opened(address: str, opening: Awaitable[T]) -> T:
     try:
         return await opening
     except (OSError, UnicodeError) as error:
-        raise ConfigError(f"address {address!r:.100}: {error}; take another, or port 0 for any that is free") from error
+        raise ConfigError(f"address {address!r:.100}: {error}; take another, or port 0 for any free one") from error
 
 
 def host_and_port(address: str) -> tuple[str, int]:

@@ -271,7 +271,7 @@ class Seats(ServerThread):
         env: whose agents they play; also the one that runs.
         agents: who; one or several.
         timeout: s that a question waits for its answer; None: for ever. Without one the agent does nothing.
-        host, port: where the pages are; port 0: any that is free. An address of a page holds 128 random bits.
+        host, port: where the pages are; port 0: any free one. An address of a page holds 128 random bits.
 
     Attributes:
         urls: of the pages, by agent.
