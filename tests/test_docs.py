@@ -148,8 +148,8 @@ def test_the_address_of_the_repository_gives_those_of_colab():
     publishing = loaded(DOCS / "_ext" / "publishing.py")
     for name in re.findall(r"{colab}`(\w+)`", (DOCS / "notebooks.md").read_text(encoding="utf-8")):
         assert (ROOT / "notebooks" / f"{name}.ipynb").is_file(), name
-    assert publishing.colab_address("https://github.com/a/b", "01_tour") == (
-        "https://colab.research.google.com/github/a/b/blob/main/notebooks/01_tour.ipynb"
+    assert publishing.colab_address("https://github.com/a/b", "05_split_the_loss") == (
+        "https://colab.research.google.com/github/a/b/blob/main/notebooks/05_split_the_loss.ipynb"
     )
 
 

@@ -19,11 +19,21 @@ def cells(source: Path) -> list[dict[str, Any]]:
     return built
 
 
-def test_there_are_those_of_the_readme():
+def test_there_are_those_of_the_page():
     assert [source.stem for source in SOURCES] == [
-        "01_tour", "02_your_environment", "03_matrix_and_noise", "04_training", "05_gap_report", "06_planning",
-        "07_your_own_agent", "08_watch_a_negotiation",
+        "01_network_around_cartpole", "02_your_own_world", "03_who_sees_what", "04_train_under_a_network",
+        "05_split_the_loss",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_has_a_goal_a_prediction_before_a_cell_an_explanation_and_an_exercise(source: Path):
+    parts = re.split(r"^# %%(?: \[markdown\])?\n", source.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    text = [part for part in parts if part.startswith("# ")]
+    assert "**Goal.**" in text[0] and "# ## Exercise\n" in text[-1]
+    asked = [part.partition("# ## Prediction\n")[2] for part in text if "# ## Prediction\n" in part]
+    assert asked and all("?**" in part for part in asked)
+    assert any("**Explanation.**" in part for part in text)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)

@@ -94,15 +94,12 @@ DOORS = (
     "train", "plots", "video", "agents", "solvers", "data", "real", "mqtt", "onnx", "jax", "ray", "all", "notebooks",
     "docs", "dev",
 )  # fmt: skip
-OLD_EXTRAS = {"masks": "train", "inject": "agents", "serve": "agents"}
-OLD_EXTRAS |= {"mpc": "solvers", "dcop": "solvers", "parquet": "data"}
 
 
-def test_extras_are_few_and_old_names_lead_to_them():
+def test_extras_are_few():
     text = (PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8")
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
-    assert sorted(extras) == sorted([*DOORS, *OLD_EXTRAS])
-    assert {old: extras[old] for old in OLD_EXTRAS} == {old: [f"heron_env[{new}]"] for old, new in OLD_EXTRAS.items()}
+    assert sorted(extras) == sorted(DOORS)
 
 
 def test_every_extra_that_a_text_names_is_one_of_todays():

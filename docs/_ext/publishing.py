@@ -28,7 +28,7 @@ def install(repository: str, published: bool) -> str:
 
 
 def colab_address(repository: str, notebook: str) -> str:
-    """Of one notebook, by its stem, such as 01_tour."""
+    """Of one notebook, by its stem, such as 05_split_the_loss."""
     place = repository.removeprefix("https://github.com/")
     return f"https://colab.research.google.com/github/{place}/blob/{BRANCH}/notebooks/{notebook}.ipynb"
 
