@@ -54,24 +54,26 @@ result = sweep.run(Path(mkdtemp()) / "sweep")
 
 # %%
 alone, shapley = result.decompositions
-print(f"whole network: {shapley.gap.mean:.2f} [{shapley.gap.low:.2f}, {shapley.gap.high:.2f}]")
+gap = shapley.gap.mean
+print(f"whole network: {gap.value:.2f} [{gap.low:.2f}, {gap.high:.2f}]")
 alone.plot(result.sweep.unit)
 
 # %% [markdown]
-# **Explanation.** The bars add one cause at a time. Together they differ from the loss under the whole network, because
-# causes interact: a lost message hurts more if the next one is late. *Shapley values* share this interaction among the
-# causes, so that the parts add up in every case:
+# **Explanation.** Message delay costs most: a report, a request and its reply each take a message. The bars add one
+# cause at a time. Alone they add up to less than the whole network takes, because causes interact. *Shapley values*
+# share this interaction among the causes, so that the parts add up in every case:
 
 # %%
 shapley.plot(result.sweep.unit)
 
 # %%
 for part in shapley.parts:
-    print(part)
+    print(f"{part.cause:<10}{part.mean.value:6.2f} [{part.mean.low:6.2f}, {part.mean.high:6.2f}]")
 assert np.allclose(np.sum([part.by_case for part in shapley.parts], axis=0), shapley.gap.by_case, atol=1e-9)
 
 # %% [markdown]
-# An interval that contains 0 means: these 20 cases do not show that the cause costs anything.
+# An interval that contains 0, as that of loss in the first figure, means: these 20 cases do not show that the cause
+# costs anything.
 #
 # ## Return against one delay
 #

@@ -30,10 +30,10 @@ def test_there_are_those_of_the_page():
 def test_a_notebook_has_a_goal_a_prediction_before_a_cell_an_explanation_and_an_exercise(source: Path):
     parts = re.split(r"^# %%(?: \[markdown\])?\n", source.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     text = [part for part in parts if part.startswith("# ")]
-    assert "**Goal.**" in text[0] and "\n# ## Exercise\n" in text[-1]
-    asked = [part for part in text if "## Prediction\n" in part]
-    assert asked and all(part.rstrip().endswith("**") and "?" in part.rpartition("**")[0][-200:] for part in asked)
-    assert sum("**Explanation.**" in part for part in text) >= 1
+    assert "**Goal.**" in text[0] and "# ## Exercise\n" in text[-1]
+    asked = [part.partition("# ## Prediction\n")[2] for part in text if "# ## Prediction\n" in part]
+    assert asked and all("?**" in part for part in asked)
+    assert any("**Explanation.**" in part for part in text)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
