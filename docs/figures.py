@@ -283,6 +283,33 @@ def training_under_the_network() -> Figure:
     return figure
 
 
+def which_clock() -> Figure:
+    """From what the reader has to the clock and the call, in three columns."""
+    figure, axes = sheet(4.6, 12, 8.2)
+    box(axes, 3.9, 7.45, 4.2, 0.65, "What do you have?", PURPLE)
+    network = ["an environment of Gymnasium\nor PettingZoo", "under_network(env, network)\ndelays in steps"]
+    network += [
+        "train: any trainer, with or\nwithout the network",
+        "evaluate: run_event_driven,\nheron sweep, heron margin",
+    ]
+    own = ["a world of your own,\nor one of our 13", "HeronEnv\nhierarchies, time in seconds"]
+    own += ["train: synchronous clock\nenv.step, BatchEnv, heron train"]
+    own += [
+        "evaluate: event clock\nrun_event_driven, heron sweep",
+        "much lost? train under it:\nheron train --schedule",
+    ]
+    outside = ["an agent outside Python:\nlanguage model, other host", "an endpoint\nhttp:URL in the place of a policy"]
+    outside += ["real time:\nheron run --realtime", "a real network:\nheron real hub, heron real node"]
+    for x, colour, column in ((0.1, BLUE, network), (4.1, GREEN, own), (8.1, ORANGE, outside)):
+        arrow(axes, (6.0, 7.45), (x + 1.9, 6.92), GREY)
+        for k, words in enumerate(column):
+            y = 5.95 - 1.45 * k
+            box(axes, x, y, 3.8, 0.95, words, colour if k else GREY)
+            if k:
+                arrow(axes, (x + 1.9, y + 1.45), (x + 1.9, y + 0.97), GREY)
+    return figure
+
+
 def economy() -> Figure:
     """The hierarchy of heron/Economy-v0 and its visibility."""
     from heron_env.lab.show.description import describe_environment
@@ -293,7 +320,17 @@ def economy() -> Figure:
 
 DRAWN: dict[str, Callable[[], Figure]] = {
     drawing.__name__: drawing
-    for drawing in (hierarchy, rules, two_clocks, measurements, delay, ages, training_under_the_network, economy)
+    for drawing in (
+        hierarchy,
+        rules,
+        two_clocks,
+        measurements,
+        delay,
+        ages,
+        training_under_the_network,
+        which_clock,
+        economy,
+    )
 }
 
 
