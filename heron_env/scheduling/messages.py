@@ -300,7 +300,7 @@ class CustomLetter(Message):
 
 @record
 class ObservationCopy(Message):
-    """Of an environment that is a black box: what agent `receiver` observed at boundary `number`, over `agent`'s link.
+    """What agent `receiver` of a black box observed at boundary `number`, over `agent`'s link.
 
     `part`: 0 the whole; else the elements of one part (W10), which come over the link of whom they are about.
     """
