@@ -292,7 +292,7 @@ def which_clock() -> Figure:
         "train: any trainer, with or\nwithout the network",
         "evaluate: run_event_driven,\nheron sweep, heron margin",
     ]
-    own = ["a world of your own,\nor one of our 13", "HeronEnv\nhierarchies, time in seconds"]
+    own = ["a world of your own,\nor one of our 14", "HeronEnv\nhierarchies, time in seconds"]
     own += ["train: synchronous clock\nenv.step, BatchEnv, heron train"]
     own += [
         "evaluate: event clock\nrun_event_driven, heron sweep",
