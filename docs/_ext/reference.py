@@ -33,8 +33,8 @@ TABLE: Final = re.compile(r"^```\{modules\}\n```$", re.MULTILINE)
 CODE: Final = re.compile(r"^```py(?:thon)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 GENERATED: Final = ("_build", "_ext", "_static", "notebooks", "jupyter_execute", "api")
 EXAMPLE: Final = re.compile(r">>>|^Examples?:", re.MULTILINE)
-INHERITED: Final = {"heron_env.HeronEnv": "ParallelEnv"}
-"""Classes whose members of other bases are shown, too, up to this one."""
+APART: Final = ("heron_env.HeronEnv",)
+"""Classes whose members have blocks of their own, `{names} heron_env.HeronEnv`; `*`: those in no other block."""
 WITHOUT_MEMBERS: Final = ("ObservabilityConfig", "SimulationConfig", "SimulationState")
 ENTRY_POINTS: Final = {
     "env": "The environment agent by agent, by PettingZoo's name.",
@@ -96,7 +96,7 @@ def entries() -> dict[Name, list[str]]:
 def listed(text: str) -> Iterator[Name]:
     """The entries that a page shows."""
     for module, names in BLOCK.findall(text):
-        for name in names.split():
+        for name in names.split() if module not in APART else ():
             every = [one for one in names_of(module) if (module, one) in entries()]
             yield from ((module, one) for one in (every if name == "*" else [name]))
 
@@ -206,6 +206,33 @@ def shown_members(value: Any) -> list[str]:
     return [name for name, one in members if (inspect.isroutine(one) or isinstance(one, kinds)) and one.__doc__]
 
 
+def members(dotted: str, names: str) -> list[str]:
+    """The members of a class in a block of its own."""
+    module, _, name = dotted.rpartition(".")
+    every = [one for one in dir(thing(module, name)) if is_member(thing(module, name), one)]
+    pages = [page.read_text(encoding="utf-8") for page in sorted((DOCS / "api").glob("*.md"))]
+    blocks = [inner for page in pages for owner, inner in BLOCK.findall(page) if owner == dotted]
+    elsewhere = {one for inner in blocks for one in inner.split()}
+    shown = [one for one in every if one not in elsewhere] if names.strip() == "*" else names.split()
+    return [f"{dotted}.{one}" for one in shown]
+
+
+def is_member(value: Any, name: str) -> bool:
+    """Is it a public method or property that heron_env defines and describes?"""
+    owner = next(base for base in value.__mro__ if name in vars(base))
+    one = vars(owner)[name]
+    described = inspect.isroutine(one) or isinstance(one, property | functools.cached_property)
+    return name[0] != "_" and owner.__module__.startswith("heron_env") and described and bool(one.__doc__)
+
+
+def member_entry(dotted: str) -> list[str]:
+    """The lines of a member in a block of its own."""
+    owner, _, name = dotted.rpartition(".")
+    one = inspect.getattr_static(thing(*owner.rsplit(".", 1)), name)
+    kind = "autoproperty" if isinstance(one, property | functools.cached_property) else "automethod"
+    return [f".. {kind}:: {dotted}", ""]
+
+
 def links(dotted: list[str]) -> str:
     """To entries, by their last part."""
     return " · ".join(f":py:obj:`{one.rpartition('.')[2]} <{one}>`" for one in dotted)
@@ -216,9 +243,10 @@ def below(module: str, name: str, value: Any) -> Iterator[str]:
     dotted, others = f"{module}.{name}", entries()[module, name]
     if others:
         yield from ("Also " + ", ".join(f"``{other}``" for other in others) + ".", "")
-    members = [] if name in WITHOUT_MEMBERS else shown_members(value)
-    if len(members) > FEW:
-        yield from ("Members: " + links([f"{dotted}.{one}" for one in members]), "")
+    inner = [] if name in WITHOUT_MEMBERS else shown_members(value)
+    inner = [one for one in dir(value) if is_member(value, one)] if dotted in APART else inner
+    if len(inner) > FEW:
+        yield from ("Members: " + links([f"{dotted}.{one}" for one in inner]), "")
     used = uses().get((module, name), {})
     example, origin = examples().get(dotted, ""), ""
     if not example and not own_example(value):
@@ -247,8 +275,7 @@ def entry(module: str, name: str) -> list[str]:
         text = f"{ENTRY_POINTS[name]} It takes the options of the environment, and ``max_cycles`` for ``max_steps``."
         return [f".. py:function:: {dotted}(**options)", "", f"   {text.replace('`env`', '``env``')}", "", *inner]
     if inspect.isclass(value):
-        options = [] if name in WITHOUT_MEMBERS else ["   :members:"]
-        options += [f"   :inherited-members: {base}" for base in [INHERITED.get(dotted)] if base]
+        options = [] if name in WITHOUT_MEMBERS or dotted in APART else ["   :members:"]
         options += ["   :undoc-members:"] if hasattr(value, "__members__") else []
         return [f".. autoclass:: {dotted}", *options, "", *inner]
     if inspect.isroutine(value):
@@ -270,10 +297,11 @@ def expanded(text: str) -> str:
 
     def block(match: re.Match[str]) -> str:
         nonlocal begun
-        shown = [*listed(match[0])]
-        head = "" if begun else in_rst([links([".".join(one) for one in listed(text)])])
+        shown = [entry(*one) for one in listed(match[0])]
+        apart = members(match[1], match[2]) if match[1] in APART else []
+        head = "" if begun else in_rst([links(apart or [".".join(one) for one in listed(text)])])
         begun = True
-        return "\n\n".join(filter(None, [head, *(in_rst(entry(*one)) for one in shown)]))
+        return "\n\n".join(filter(None, [head, *map(in_rst, [*shown, *map(member_entry, apart)])]))
 
     return TABLE.sub(lambda _: modules(), BLOCK.sub(block, text))
 
