@@ -89,14 +89,14 @@ REMOVED = {
         "the run folder (docs/use_with/stable_baselines3.md)"
     ),
     "training_delays": WITHOUT_TRAINING_DELAYS,
-    "algorithm": "it trains with PPO alone; VDN and QMIX are in BenchMARL, on a HeronTask (docs/use_with/benchmarl.md)",
+    "algorithm": "it trains with PPO alone; VDN and QMIX are in BenchMARL, on a HeronTask (docs/use_with/libraries.md)",
 }
-OF_VALUES = "it was of VDN and QMIX; train them with BenchMARL on a HeronTask (docs/use_with/benchmarl.md)"
+OF_VALUES = "it was of VDN and QMIX; train them with BenchMARL on a HeronTask (docs/use_with/libraries.md)"
 REMOVED_SETTINGS = {
     **dict.fromkeys(("replay", "exploration", "final_epsilon", "tau", "mixer"), OF_VALUES),
     "frames": (
         "for memory write gru=...; SuperSuit's frame_stack_v1 stacks observations for other trainers, VecFrameStack "
-        "those of a HeronVecEnv for Stable-Baselines3 (docs/use_with/supersuit.md)"
+        "those of a HeronVecEnv for Stable-Baselines3 (docs/use_with/libraries.md)"
     ),
     "augment": (
         "for memory write gru=...; a wrapper around the environment shows an agent its own last actions, for other "
