@@ -42,6 +42,7 @@ myst_heading_anchors = 3
 adapted = ("benchmarl", "jax", "minari", "ray", "tensordict", "torchrl")
 autodoc_mock_imports = [name for name in adapted if importlib.util.find_spec(name) is None]
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # the text of a default that Python shows as <built-in ...> parses
 autodoc_typehints = "signature"
 maximum_signature_line_length = 90
 add_module_names = False
