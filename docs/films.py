@@ -20,11 +20,6 @@ FILMS = {
     "spread": "Spread-v0 --schedule obs_delay=0.3 --seed 3 --every 0.1",
     "learned_communication": "Spread-v0 -o mates=share --policy trigger --schedule msg_delay=0.15 --schedule loss=0.15 "
     "--agent agent_1 --seed 3 --window 0,2.5 --every 0.1",
-    "traffic_corridor": "TrafficCorridor-v0 --schedule obs_delay=15 --agent corridor_1 --window 100,225 --every 5",
-    "graph_coloring": "GraphColoring-v0 -o start=random --policy dsa --schedule msg_delay=2.5 --window 0,24 --every 1",
-    "energy_management": "EnergyManagement-v1 -o day=172 --schedule msg_delay=900 --every 3000",
-    "battery_grid": "BatteryGrid-v0 -o num_batteries=12 -o zone_size=4 --schedule obs_delay=10 --every 4",
-    "economy": "Economy-v0 --schedule obs_delay=3 --window 0,13 --every 1",
 }
 """What `heron watch` is asked for, by name of the file."""
 STILLS = {
