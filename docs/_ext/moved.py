@@ -65,5 +65,5 @@ def is_page(address: str) -> bool:
 
 
 def forwarding() -> dict[str, str]:
-    """What sphinx_reredirects asks for."""
-    return {old: f"/{new}.html" for old, new in MOVED.items() if not is_page(old)}
+    """What sphinx_reredirects asks for: relative, since the site may be read from a file, or below another address."""
+    return {old: f"{'../' * old.count('/')}{new}.html" for old, new in MOVED.items() if not is_page(old)}
