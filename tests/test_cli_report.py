@@ -27,7 +27,7 @@ def test_a_sweep_and_a_trace_become_one_page_with_its_figures(folders: tuple[Pat
     names |= {f"{n}.{e}" for n in ("act_delay", "one_case", "hierarchy", "who_sees_what") for e in ("svg", "png")}
     assert set(told["files"]) == names
     assert {path.name for path in (tmp_path / "r").iterdir()} == names
-    assert told["finding"][0].startswith("On 2 held-out cases 'random' earns system_agent")
+    assert told["finding"][0].startswith("On 2 held-out cases 'random' earns ")
 
 
 def test_the_finding_and_the_file_are_printed(folders: tuple[Path, Path], tmp_path: Path):

@@ -22,12 +22,12 @@ def short(out: Path, *more: object) -> list[object]:
 
 def test_a_preset_leaves_settings_results_and_tables(tmp_path: Path):
     told = " ".join(sweep(*short(tmp_path, "--preset", "quick")).stdout.split())
-    assert "of the 8 conditions of this preset 'quick'" in told or "Of the 8 conditions of this preset" in told
+    assert "of the 7 conditions of this preset 'quick'" in told or "Of the 7 conditions of this preset" in told
     assert "By cause" in told
     assert {path.name for path in tmp_path.iterdir()} >= {
         "sweep.json", "results.jsonl", "table.json", "table.csv", "table.md",
     }  # fmt: skip
-    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 2 * (10 + 1)
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 2 * (9 + 1)
 
 
 def test_json_goes_to_stdout_and_progress_to_stderr(tmp_path: Path):

@@ -63,7 +63,7 @@ CONTROLS = ("field", "zone")
 
 
 class Battery(FieldAgent):
-    """Battery whose action in [-1, 1] adds a hundredth of it to the state of charge; that is its reward."""
+    """Its action in [-1, 1] moves the state of charge by a hundredth of it; its reward is the state of charge."""
 
     features = (BatteryChargeFeature,)
     action = Continuous(-1.0, 1.0)
@@ -82,7 +82,7 @@ class Battery(FieldAgent):
 
 
 class Zone(CoordinatorAgent):
-    """Zone that watches its batteries, or commands them if built with a protocol."""
+    """Watches its batteries, or commands them if built with a protocol."""
 
 
 class BatteryGridEnv(HeronEnv):

@@ -259,7 +259,7 @@ def test_heron_watch_films_it_and_a_trace_of_it(policies: Path):
         "9 frames, 0 to 8 s; beside the truth what agent knows"
         in heron("watch", BLOB, "--policy", "random", *words).stdout
     )
-    assert "<h1>Blob-v0</h1>" in (policies / "film.html").read_text()
+    assert "<h1>gymnasium:black_boxes:Blob-v0" in (policies / "film.html").read_text()
     heron("trace", BLOB, "--policy", "random", "--out", "out")
     assert "9 frames" in heron("watch", "out", "--trust", BLOB, "--out", "again.gif").stdout
 

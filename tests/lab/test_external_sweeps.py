@@ -388,7 +388,7 @@ def test_a_file_of_json_is_a_fixture_by_what_it_holds(tmp_path: Path, url: str):
     assert again.point("one", IDEAL).values == live.point("one", IDEAL).values
     (tmp_path / "adr.json").write_text(json.dumps(Fixture(next(tmp_path.glob("run-*.json"))).to_adr(), indent=1))
     (tmp_path / "other.json").write_text("{}")
-    for name, words in (("adr", "is no recording, but the specification's form"), ("other", "is no recording;")):
+    for name, words in (("adr", "is no recording, but its export by to_adr"), ("other", "is no recording;")):
         with pytest.raises(FixtureError, match=words):
             swept({"one": str(tmp_path / f"{name}.json")})
 

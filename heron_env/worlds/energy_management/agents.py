@@ -342,7 +342,7 @@ class Battery(FieldAgent):
     @staticmethod
     @rule
     def compute_local_reward(ledger: Ledger) -> float:
-        """Return the EUR of the step."""
+        """EUR of the step."""
         return ledger.amount
 
     @staticmethod
@@ -353,7 +353,7 @@ class Battery(FieldAgent):
 
 
 class TransformerZone(CoordinatorAgent):
-    """Zone of homes behind one transformer; with `control="zone"` it decides their common power."""
+    """Homes behind one transformer; it measures, and with `control="zone"` it decides their common power."""
 
     features: ClassVar[tuple[type[FeatureProvider], ...]] = (Zone, ZoneSeries, Background, Ledger, ZoneTally)
 
@@ -406,7 +406,7 @@ class TransformerZone(CoordinatorAgent):
     @staticmethod
     @rule
     def compute_local_reward(ledger: Ledger, child_rewards: NDArray[np.float64]) -> float:
-        """Return EUR of the step: the batteries' rewards less the transformer's costs."""
+        """EUR of the step: what the transformer costs, and what its batteries earn."""
         return ledger.amount + float(child_rewards.sum())
 
     @staticmethod
@@ -417,7 +417,7 @@ class TransformerZone(CoordinatorAgent):
 
 
 class GridOperator(SystemAgent):
-    """Operator that watches all zones. Its reward is the sum of theirs: the team's return."""
+    """Watches all zones. Its reward is the sum of theirs: the team's return, with every amount in it once."""
 
     @staticmethod
     @rule

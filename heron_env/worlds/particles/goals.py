@@ -71,7 +71,7 @@ def encipher(seen: Seen) -> tuple[None, Any]:
 
 @in_both_forms()
 class Intruder(Particle):
-    """Agent that tries to reach the goal without knowing which landmark it is."""
+    """Wants to be at the goal, and doesn't know which landmark it is."""
 
     size = 0.15
 
@@ -131,14 +131,14 @@ def adversary(N: int = 2, continuous: bool = True, max_steps: int | None = 25, *
 
 @in_both_forms()
 class Shover(Particle):
-    """Agent that tries to reach the unknown goal, in place of the runner."""
+    """Wants to be at the goal, which it doesn't know, in place of the runner."""
 
     collides = True
 
 
 @in_both_forms()
 class Runner(Particle):
-    """Agent that tries to reach the goal."""
+    """Wants to be at the goal."""
 
     collides = True
 

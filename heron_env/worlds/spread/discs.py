@@ -249,12 +249,12 @@ class Disc(FieldAgent):
     @staticmethod
     @rule
     def compute_local_reward(contact: Contact, team: Team) -> float:
-        """Return -(1 - local_ratio) distance - local_ratio contacts."""
+        """-(1 - local_ratio) distance - local_ratio contacts."""
         return -team.distance * (1.0 - contact.local_ratio) - contact.others * contact.local_ratio
 
 
 class Pusher(Disc):
-    """Agent with MPE's continuous actions: five pushes in [0, 1], one for each direction; the first does nothing."""
+    """Five numbers in [0, 1] (MPE's continuous actions): how hard to push in each direction; the first does nothing."""
 
     action = Continuous(0.0, 1.0, size=len(DIRECTIONS))
 
@@ -266,7 +266,7 @@ class Pusher(Disc):
 
 
 class Chooser(Disc):
-    """Agent with MPE's discrete actions: one of five directions with full force; the first does nothing."""
+    """One of five directions (MPE's discrete actions), pushed with full force; the first does nothing."""
 
     action = Discrete(len(DIRECTIONS))
 
