@@ -18,9 +18,10 @@ PUBLIC: Final = (
     "heron_env.adapters.jax", "heron_env.adapters.rllib", "heron_env.injection", "heron_env.real", "heron_env.dcop",
     "heron_env.dcop.cluster", "heron_env.power_flow", "heron_env.testing", "heron_env.testing.clock",
     "heron_env.errors", "heron_env.files", "heron_env.serve.seats", "heron_env.worlds.battery_grid",
-    "heron_env.worlds.economy",
-    "heron_env.worlds.energy_management", "heron_env.worlds.graph_coloring", "heron_env.worlds.graph_coloring.talking",
-    "heron_env.worlds.particles", "heron_env.worlds.spread", "heron_env.worlds.traffic_corridor",
+    "heron_env.worlds.economy", "heron_env.worlds.energy_management", "heron_env.worlds.graph_coloring",
+    "heron_env.worlds.graph_coloring.talking",
+    "heron_env.worlds.guided_walker", "heron_env.worlds.particles", "heron_env.worlds.spread",
+    "heron_env.worlds.traffic_corridor",
 )  # fmt: skip
 """The public modules. Their public names are those of `__all__`; the reference, README.md and the tests follow."""
 LINE: Final = re.compile(r"^from (\S+) import (\w+) as \2$", re.MULTILINE)

@@ -35,7 +35,9 @@ UnderOption = Annotated[
 ]
 PlanOption = Annotated[
     int | None,
-    typer.Option(min=2, metavar="K", help="A function (policy.py:act) answers several actions, [k, size]: send K."),
+    typer.Option(
+        min=2, metavar="K", help="A function (policy.py:act) answers several actions, [k, size]; K of them are sent."
+    ),
 ]
 MergeOption = Annotated[
     str | None,

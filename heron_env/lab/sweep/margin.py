@@ -101,7 +101,8 @@ class Margin(Crossing):
         """`'rule' keeps 95 % of its gain up to action delay 4.1 s [3.6, 4.9]; 6 amounts x 64 cases`."""
         share, words = f"{100.0 * self.keep:g} %", CAUSES[self.fault].words
         amounts = f"{len(self.probes) - 1} amount{'s' * (len(self.probes) != 2)}"
-        of = f"{amounts} x {max(probe.cases for probe in self.probes)} cases"
+        under = "" if self.under == IDEAL.name else f", under {self.under}"
+        of = f"{amounts} x {max(probe.cases for probe in self.probes)} cases{under}"
         if not self.gains:
             return self._no_gain()
         if self.high == math.inf:
