@@ -164,7 +164,7 @@ class GuidedWalkerEnv(HeronEnv):
         return {"distance": float(self.world.Miss.distance[0])}
 
     def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
-        """Goal, walker and what it heard; dashed: where the observing agent believes the walker."""
+        """Draw goal and walker; dashed: where the observing agent believes the walker."""
         return (artists or WalkDrawing(axes)).show(world, observed)
 
     def benchmark(self) -> Benchmark:
@@ -221,7 +221,7 @@ class WalkDrawing:
 
 
 def guided_walker(force: float = 8.0, max_steps: int | None = 50, **options: Any) -> GuidedWalkerEnv:
-    """A guide tells a walker where to go; trained with both, words mean something.
+    """A guide says where a walker must go; both learn what the words mean.
 
     Args:
         force: acceleration of a full push, m/s^2, from 0 to 100.
