@@ -104,10 +104,9 @@ class EnvironmentSpec:
             raise ConfigError(f"make({self.id!r}): building it {_failure_words(error)}; mend that") from error
         if not hasattr(env, "possible_agents"):
             raise ConfigError(
-                f"make({self.id!r}): {build!r} returned {env!r:.200}; let it return the environment, a HeronEnv. A "
-                "Gymnasium environment is named by an id: gymnasium.register('Lift-v0', entry_point='lift:Lift') in "
-                "mine.py makes it gymnasium:mine:Lift-v0; a PettingZoo one is pettingzoo:MODULE "
-                "(docs/how_to/under_network.md#on-the-command-line)"
+                f"make({self.id!r}): {build!r} returned {env!r:.200}; let it return the environment, a HeronEnv. With "
+                "gymnasium.register('Lift-v0', entry_point='lift:Lift') in mine.py yours is gymnasium:mine:Lift-v0; of "
+                "PettingZoo, pettingzoo:MODULE (docs/how_to/under_network.md#on-the-command-line)"
             )
         return env
 

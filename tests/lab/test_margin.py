@@ -131,7 +131,7 @@ def test_what_is_found_is_told_in_one_sentence():
 @pytest.mark.parametrize(
     ("mean", "half", "sentence"),
     [
-        (-3.0, 1.0, "'rule' gains nothing over doing nothing: without the fault it earns 60 (EUR a day) less, "),
+        (-3.0, 1.0, "'rule' gains nothing over doing nothing: without the fault it earns 60 less, "),
         (0.0, 0.0, "'rule' gains nothing over doing nothing: without the fault it earns as much, "),
         (-0.5, 1.0, "It is not clear from these cases whether 'rule' gains something or gains nothing over doing "),
         (0.5, 1.0, "It is not clear from these cases whether 'rule' gains something or gains nothing over doing "),

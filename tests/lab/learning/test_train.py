@@ -45,11 +45,12 @@ SHORT = {
     "heron/Crypto-v0": {"max_steps": 6},
     "heron/WorldComm-v0": {"max_steps": 6},
     "heron/TrafficCorridor-v0": {"max_steps": 6, "num_intersections": 2},
+    "heron/GuidedWalker-v0": {"max_steps": 6},
     "heron/GraphColoring-v0": {"max_steps": 6},
 }
 SEVERAL_GROUPS = (
     "heron/Tag-v0", "heron/Adversary-v0", "heron/Push-v0", "heron/SpeakerListener-v0", "heron/Crypto-v0",
-    "heron/WorldComm-v0", "heron/TrafficCorridor-v0", "heron/GraphColoring-v0",
+    "heron/WorldComm-v0", "heron/TrafficCorridor-v0", "heron/GraphColoring-v0", "heron/GuidedWalker-v0",
 )  # fmt: skip
 ONE_CONTROL = ("heron/Economy-v0", "heron/Spread-v0", "heron/Reference-v0", *SEVERAL_GROUPS)
 VARIANTS = [
@@ -379,7 +380,7 @@ def test_what_no_version_wrote_is_refused(delays: Any, tmp_path: Path):
 def test_a_black_box_is_refused_with_the_names_of_those_who_train_it(env_id: Any, tmp_path: Path):
     words = (
         r"is a black box, \w+; .* under_network\(env, \.\.\.\) with any trainer .*: Stable-Baselines3, CleanRL"
-        r"|returned <[\w.]*Walk.*trained by any trainer of theirs \(docs/how_to/under_network\.md\)"
+        r"|returned <[\w.]*Walk.*yours is gymnasium:mine:Lift-v0; .*\(docs/how_to/under_network\.md#on-the-command"
     )
     with pytest.raises(ConfigError, match=words):
         trained(tmp_path / "run", env_id)
