@@ -69,12 +69,14 @@ def learning_curves(runs: Run | Sequence[Run] | Mapping[str, Sequence[Run]]) -> 
             means = [mean_interval(column) for column in values.T]
             y, low, high = np.array([(one.mean, one.low, one.high) for one in means]).T
             line_and_band(axes, x, y, (low, high), color=colour, marker="o", markersize=3.0, label=name)
-            labels.append((y[-1], f"{name} (n = {len(curves)})".lstrip(), colour))
+            late = ", under its network" * any(run.config.schedule is not None for run in some)
+            labels.append((y[-1], f"{name}{late} (n = {len(curves)})".lstrip(), colour))
         label = "return"
         if run := next((run for some in named.values() for run in some), None):
             label = f"return of {run.config.return_of}, {training_unit(run)}".removesuffix(", ")
         axes.set(xlabel="transitions", ylabel=label)
         axes.set_title("Return in validation" + "\n(bands: 95 % intervals over seeds)" * bool(axes.collections))
+        axes.locator_params(axis="x", nbins=5)
         end_labels(axes, labels)
     return figure
 
