@@ -421,7 +421,7 @@ def test_the_first_use_of_a_term_links_to_the_glossary():
     terms = re.findall(r"^([a-z][a-z -]*)$", (DOCS / "glossary.md").read_text("utf-8"), re.MULTILINE)
     assert {*loaded(DOCS / "_ext" / "glossary_links.py").TERMS} <= {*terms}
     built("index.html")
-    assert (BUILT / "concepts" / "delay.html").read_text("utf-8").count('glossary.html#term-tick"') == 1
+    assert (BUILT / "concepts" / "two_clocks.html").read_text("utf-8").count('glossary.html#term-tick"') == 1
 
 
 WORDS = loaded(DOCS / "_ext" / "search_words.py").WORDS if importlib.util.find_spec("sphinx") else {}
@@ -489,7 +489,7 @@ def test_the_search_finds_the_page_of_each_word_first(site: tuple[Any, str]):
 def test_a_heading_is_larger_than_those_below_it(site: tuple[Any, str], width: int):
     page, address = site
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 600)
-    page.open(f"{address}/science/reproductions.html")
+    page.open(f"{address}/science/training_under_networks.html")
     sizes = page.do(
         "['h1','h2','h3'].map(h => parseFloat(getComputedStyle(document.querySelector(`article ${h}`)).fontSize))"
     )

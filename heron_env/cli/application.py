@@ -152,6 +152,10 @@ POLICY = (
     "http:URL, agents:FILE.yaml, recorded:FILE, or the value alone where it is clear; NAME=URL"
 )
 """What is said of one that names a policy."""
+LOCAL_POLICY = (
+    "run:DIR, rule:NAME (a baseline), shipped:ID, py:MODULE:NAME, file:PATH.py:NAME, sb3:FILE.zip or onnx:FILE"
+)
+"""What is said of one that decides in this process."""
 EnvArgument = Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.", autocompletion=known_ids)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else.")]
 EnvOptions = Annotated[

@@ -14,6 +14,7 @@ import typer
 from heron_env.cli.application import (
     ENVIRONMENT,
     INTERRUPTED,
+    LOCAL_POLICY,
     POLICY,
     Allowed,
     EnvOptions,
@@ -277,7 +278,7 @@ def _summary(episode: Episode) -> dict[str, Any]:
 
 RunPolicyOption = Annotated[
     str | None,
-    typer.Option(help="See `heron trace`; default: the run folder, or the strongest baseline."),
+    typer.Option(help=f"{LOCAL_POLICY}; default: the run folder, or the strongest baseline."),
 ]
 RealtimeOption = Annotated[bool, typer.Option("--realtime", help="Run by the wall clock; late actions are counted.")]
 SpeedOption = Annotated[float, typer.Option(help="With --realtime: simulated seconds per second of wall time.")]
@@ -362,7 +363,10 @@ def local_policies(name: str, env: HeronEnv, seed: int) -> dict[str, Any]:
 
     spec = policy_spec(name)
     if isinstance(spec, External):
-        raise ConfigError(f"--policy {name}: give its agents to the environment in agents.yaml, or use `heron trace`")
+        raise ConfigError(
+            f"--policy {name}: no endpoint here; write agent = ExternalPolicy(url) into web.py and give web.py:agent, "
+            "or use `heron trace`"
+        )
     return dict(spec.build(env, seed))
 
 

@@ -13,6 +13,7 @@ import typer
 from heron_env.cli.application import (
     ENVIRONMENT,
     INTERRUPTED,
+    LOCAL_POLICY,
     POLICY,
     EnvArgument,
     EnvOptions,
@@ -65,7 +66,7 @@ RealScheduleOption = Annotated[
 ]
 SpeedOption = Annotated[float, typer.Option(help="Simulated seconds per second of wall time.")]
 HubPolicyOption = Annotated[
-    str | None, typer.Option(help=f"Policies of agents without a node: {POLICY}; default: see `heron run`.")
+    str | None, typer.Option(help=f"Policies of agents without a node: {LOCAL_POLICY}; default: see `heron run`.")
 ]
 JoinOption = Annotated[float, typer.Option("--join", min=0.0, help="Seconds to wait for nodes.")]
 
@@ -202,7 +203,7 @@ def report(run: RealRun) -> list[str]:
 def node(
     agents: Annotated[list[str], typer.Argument(metavar="AGENT...", help="Agents that this process acts for.")],
     hub: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of the hub.")],
-    policy: Annotated[str, typer.Option(help=f"Policies of these agents: {POLICY}.")],
+    policy: Annotated[str, typer.Option(help=f"Policies of these agents: {LOCAL_POLICY}.")],
     env: Annotated[
         str | None, typer.Option(help=f"The same as the hub's; default: that of the run folder. {ENVIRONMENT}.")
     ] = None,
