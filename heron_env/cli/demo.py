@@ -278,5 +278,5 @@ def _film(plan: Demo, runs: Mapping[str, RunFolder], out: Path) -> Iterator[Path
         runs[name].policies(), seed=0, schedule=plan.network.schedule(env), record=("rewards", "frames")
     )
     path = out / "film.gif"
-    result.watch(agent).save(path)
+    result.watch(agent, every=env.dt).save(path)
     yield path
