@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
@@ -30,6 +30,7 @@ LEARNING: Final = "Training"
 """Title of the report's sections about it."""
 EVALUATION, CAUSES = "evaluation", "causes"
 """Folders of the two sweeps."""
+PROCESSES: Final = 2
 
 
 @dataclass(frozen=True)
@@ -63,14 +64,13 @@ class Demo:
     candidates: tuple[str, ...] = ()
     tuning: int = 12
     film: tuple[str, str] | None = None
-    processes: int = field(default=2, kw_only=True)
 
 
 LATE: Final = Condition(msg_delay=0.5)
 DEMOS: Final = {
     "words": Demo(
         "heron/GuidedWalker-v0",
-        {WITHOUT: None, UNDER: {"msg_delay": 0.5}},
+        {WITHOUT: None, UNDER: LATE.to_dict()},
         {"total_steps": 600_000, "critic": "central"},
         LATE, Condition(msg_delay=0.5, act_delay=0.2, loss=0.1),
         ((UNDER, NOTHING, WITHOUT),),
@@ -113,16 +113,14 @@ def demo(
     """  # fmt: skip
     from heron_env.lab.output import terminal
     from heron_env.lab.show.document import write_report
-    from heron_env.lab.sweep.sweep import read_sweep
 
     if which not in DEMOS:
         raise ConfigError(f"heron demo {which!r:.60}: there are {', '.join(DEMOS)}.{did_you_mean(which, DEMOS)}")
     plan, console = replace(DEMOS[which], **SHORT[which] if short else {}), terminal(quiet=as_json)
     _clear(out)
-    runs = _stages(plan, out, seed, console)
-    evaluation = read_sweep(out / EVALUATION)
+    runs, evaluation, causes = _stages(plan, out, seed, console)
     verdicts = [_verdict(evaluation, plan, order) for order in plan.order]
-    write_report(out, _report(plan, runs, evaluation, read_sweep(out / CAUSES), seed, [words for words, _ in verdicts]))
+    write_report(out, _report(plan, runs, evaluation, causes, seed, [words for words, _ in verdicts]))
     console.print("\n".join(words for words, _ in verdicts), style="bold")
     console.print(", ".join(map(str, [out / "report.html", *_film(plan, runs, out), out / EVALUATION, out / CAUSES])))
     if as_json:
@@ -132,7 +130,7 @@ def demo(
         raise typer.Exit(UNDECIDED)
 
 
-def _stages(plan: Demo, out: Path, seed: int, console: Any) -> dict[str, RunFolder]:
+def _stages(plan: Demo, out: Path, seed: int, console: Any) -> tuple[dict[str, RunFolder], SweepResult, SweepResult]:
     """Train and measure. Ctrl-C says what is left, and ends the program."""
     from heron_env.lab.learning.train import unfinished
     from heron_env.lab.output import styled
@@ -144,16 +142,16 @@ def _stages(plan: Demo, out: Path, seed: int, console: Any) -> dict[str, RunFold
         console.print(styled(("1. Training", "bold"), f" on {plan.env_id}: {what}"))
         runs = _trained(plan, out, seed)
         console.print(styled(("2. Evaluation", "bold"), f" under {plan.network.words}, {plan.cases} held-out cases"))
-        console.print(to_rich(_evaluated(plan, runs, out)))
+        evaluation = _evaluated(plan, runs, out)
+        console.print(to_rich(evaluation))
         console.print(styled(("3. Causes", "bold"), f" of the loss, {plan.cause_cases} held-out cases"))
-        _split(plan, runs, out)
+        return runs, evaluation, _split(plan, runs, out)
     except KeyboardInterrupt as error:
         left = " ".join(unfinished(_folder(out, name)) for name in plan.trainings)
         if runs:
             left = f"The policies are trained and kept: heron sweep {_folder(out, next(iter(runs)))} --preset delays"
         console.print(f"\nInterrupted. {left}")
         raise typer.Exit(INTERRUPTED) from error
-    return runs
 
 
 def _folder(out: Path, name: str) -> Path:
@@ -175,7 +173,7 @@ def _trained(plan: Demo, out: Path, seed: int) -> dict[str, RunFolder]:
     """All at once, a process each: they share nothing."""
     from heron_env.lab.runs import RunFolder
 
-    with ProcessPoolExecutor(plan.processes, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
         begun = {
             name: pool.submit(_train, plan.env_id, str(_folder(out, name)), seed, network, dict(plan.training))
             for name, network in plan.trainings.items()
@@ -206,7 +204,7 @@ def _evaluated(plan: Demo, runs: Mapping[str, RunFolder], out: Path) -> SweepRes
         policies[strongest] = strongest
     conditions = [plan.network, *plan.also]
     sweep = Sweep.of(plan.env_id, policies, conditions, cases=plan.cases, sync_only=plan.alone)
-    return sweep.run(out / EVALUATION, processes=plan.processes, progress=False)
+    return sweep.run(out / EVALUATION, processes=PROCESSES, progress=False)
 
 
 def _tuned(plan: Demo, env: HeronEnv) -> str:
@@ -216,7 +214,7 @@ def _tuned(plan: Demo, env: HeronEnv) -> str:
 
     held = cases(env, plan.tuning, split="validation")
     sweep = Sweep.of(plan.env_id, {name: name for name in plan.candidates}, [plan.network], cases=held)
-    found = sweep.run(processes=plan.processes, progress=False)
+    found = sweep.run(processes=PROCESSES, progress=False)
     return max(plan.candidates, key=lambda name: found.point(name, plan.network).mean.value)
 
 
@@ -226,16 +224,14 @@ def _split(plan: Demo, runs: Mapping[str, RunFolder], out: Path) -> SweepResult:
 
     name = next(iter(runs))
     sweep = Sweep.of(plan.env_id, {name: str(runs[name].path)}, one_at_a_time(plan.wrong), cases=plan.cause_cases)
-    return sweep.run(out / CAUSES, processes=plan.processes, progress=False)
+    return sweep.run(out / CAUSES, processes=PROCESSES, progress=False)
 
 
 def _verdict(result: SweepResult, plan: Demo, order: tuple[str, ...]) -> tuple[str, bool]:
     """Returns in the order that is shown, best first; whether their intervals are in that order, and apart."""
     condition = SYNC if {*order} & {*plan.alone} else plan.network
     means = [result.point(name, condition).mean for name in order]
-    texts = (
-        f"{name} {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}]" for name, mean in zip(order, means, strict=True)
-    )
+    texts = (f"{name} {mean}" for name, mean in zip(order, means, strict=True))
     decided = all(first.low > second.high for first, second in pairwise(means))
     return f"With {condition.words}, mean returns are ({result.sweep.unit}): {', '.join(texts)}.", decided
 
@@ -248,7 +244,7 @@ def _report(
     from heron_env.lab.show.report import Sources, report_of
     from heron_env.lab.show.training import learning_curves
 
-    title = f"{plan.env_id}: trained without and under a network"
+    title = f"{plan.env_id}: trained, and evaluated under a network"
     report = report_of(Sources(sweeps=[evaluation, causes], runs=[*runs.values()]), title=title)
     about = "Return in validation: of each policy on the clock, and under the network, that it is trained on."
     curves = Picture("learning", learning_curves({name: [run] for name, run in runs.items()}), about, about)
@@ -263,7 +259,7 @@ def _tuned_words(result: SweepResult, plan: Demo) -> Iterator[str]:
     if plan.candidates:
         rule = next(name for name in result.policies if name.startswith(TUNED))
         mean = result.point(rule, plan.network).mean
-        yield f"A rule of two numbers, {rule}, earns {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}]."
+        yield f"A rule of two numbers, {rule}, earns {mean}."
 
 
 def _film(plan: Demo, runs: Mapping[str, RunFolder], out: Path) -> Iterator[Path]:
